@@ -1,0 +1,70 @@
+/* sse_edit: takes out of a stream what only our include_usage put in.
+ *
+ * When the gateway adds stream_options.include_usage for a client that did not ask, an OpenAI
+ * upstream adds `"usage":null` to each chunk and one chunk with empty `choices` and the totals. The
+ * filter removes both, so that the client gets byte for byte what an upstream that was not asked
+ * would have sent. Everything else passes unchanged, line ends and comments included.
+ *
+ * Bytes flow on as soon as they can be known: an event is held until its `choices` is seen not to
+ * be empty (or it ends), and a member from its comma until it is seen not to be a null usage; never
+ * more than WEIR_SSE_EDIT_HOLD bytes. An event that outgrows the hold, has several data lines or is
+ * not JSON passes unchanged from there on.
+ *
+ * Also here: the tracker of event boundaries, for heartbeats and in-band errors.
+ * Thread: any. Nothing allocates. */
+#ifndef WEIR_WIRE_SSE_EDIT_H
+#define WEIR_WIRE_SSE_EDIT_H
+
+#include "core/base.h"
+
+#define WEIR_SSE_EDIT_HOLD 4096
+
+struct weir_sse_edit {
+    uint64_t chunks_dropped; /* whole usage chunks taken out */
+    uint64_t nulls_dropped;  /* null usage members taken out */
+
+    /* Private from here. */
+    uint32_t held;      /* bytes in hold */
+    uint32_t member_at; /* in hold: where the member being looked at begins; HOLD + 1: none */
+    uint8_t line;       /* where in a line we are */
+    uint8_t json;       /* where in the JSON value */
+    uint8_t event;      /* what is known of the event */
+    uint8_t choices;    /* what is known of its choices */
+    uint8_t usage;      /* what is known of its usage */
+    uint8_t key;        /* which key was read last at depth 1 */
+    uint8_t match;      /* bytes of a name or literal matched so far */
+    uint8_t resume;
+    bool cr;
+    bool first_member;
+    uint32_t depth;
+    uint8_t hold[WEIR_SSE_EDIT_HOLD];
+};
+
+void weir_sse_edit_init(struct weir_sse_edit *e);
+
+/* Filters n bytes. out needs room for n + WEIR_SSE_EDIT_HOLD bytes and must not overlap bytes.
+ * Returns the bytes written. */
+WEIR_MUST_USE size_t weir_sse_edit_feed(struct weir_sse_edit *e, const void *bytes, size_t n,
+                                        void *out);
+
+/* The stream ended: writes what is still held (room: WEIR_SSE_EDIT_HOLD). A held whole usage chunk
+ * without its blank line is dropped. */
+WEIR_MUST_USE size_t weir_sse_edit_finish(struct weir_sse_edit *e, void *out);
+
+/* --- Event boundaries of the bytes that went to the client. --- */
+
+struct weir_sse_boundary {
+    uint8_t line; /* 0 at the start of a line, 1 inside one */
+    bool event;   /* the current event has a line */
+    bool cr;      /* last byte was a CR; a LF may follow */
+    bool lone_cr; /* this stream ends lines with CR alone */
+    uint8_t bom;
+};
+
+void weir_sse_boundary_init(struct weir_sse_boundary *b);
+void weir_sse_boundary_feed(struct weir_sse_boundary *b, const void *bytes, size_t n);
+
+/* Whether whole events only have been sent: a comment or an event may be put in here. */
+bool weir_sse_boundary_at(const struct weir_sse_boundary *b);
+
+#endif

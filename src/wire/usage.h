@@ -1,0 +1,98 @@
+/* usage: reads what a response cost while its bytes pass by.
+ *
+ * A side observer: it is fed the upstream's bytes in any split, keeps a fixed state (no body and no
+ * event is ever buffered), changes nothing and refuses nothing. It reads whole JSON bodies and SSE
+ * streams (LF, CR, CRLF; BOM; comments; several data lines) of every metered API.
+ *
+ * Counting, one rule for all APIs: numbers are running totals, so the last non-null value of each
+ * field counts and nothing is ever added up over events. input_total_tok includes cached tokens
+ * (Anthropic: input + cache writes + cache reads); output_total_tok includes reasoning.
+ *
+ * Values of an event count when the event is complete (its blank line was seen): a cut event adds
+ * nothing but its text to output_bytes. Thread: any. Nothing allocates. */
+#ifndef WEIR_WIRE_USAGE_H
+#define WEIR_WIRE_USAGE_H
+
+#include "core/base.h"
+#include "wire/api.h"
+#include "wire/json_push.h"
+
+#define WEIR_USAGE_WORD_BYTES 40 /* finish reasons, error types and codes; longer ones are cut */
+
+/* What was seen so far. */
+struct weir_usage_seen {
+    bool input_known;  /* an input count was given */
+    bool output_known; /* an output count was given (embeddings: 0 once usage was seen) */
+    bool complete;   /* ended properly: [DONE], response.completed|incomplete, message_stop; a body:
+                        the whole document; and no error was seen */
+    bool error;      /* an error body or an in-band error event */
+    bool unreadable; /* not JSON / not SSE as expected: charge by estimate and flag it */
+
+    uint64_t input_total_tok;
+    uint64_t cache_read_tok;  /* part of input_total */
+    uint64_t cache_write_tok; /* part of input_total */
+    uint64_t output_total_tok;
+    uint64_t reasoning_tok; /* part of output_total */
+
+    uint64_t events;       /* data events, [DONE] not counted; 0 for whole bodies */
+    uint64_t text_bytes;   /* decoded text of choice 0 / of text blocks */
+    uint64_t output_bytes; /* decoded text of every choice, tool arguments and reasoning included:
+                              for estimating output when usage never came */
+    char finish[WEIR_USAGE_WORD_BYTES];     /* "stop", "end_turn", "completed", ...; "" none */
+    char error_type[WEIR_USAGE_WORD_BYTES]; /* error.type; "" none; Responses: the code */
+    char error_code[WEIR_USAGE_WORD_BYTES]; /* error.code; "" none */
+};
+
+/* Values of the event or body being read, not yet counted. Private. */
+struct weir_usage_draft {
+    uint64_t value[8];
+    uint16_t value_has;
+    bool usage_has;
+    bool error_has;
+    bool done_has;
+    uint64_t delta_bytes; /* a top-level "delta" string */
+    uint64_t choice_bytes;
+    uint64_t choice_index;
+    uint64_t choices_before;
+    char type[WEIR_USAGE_WORD_BYTES];
+    char finish[WEIR_USAGE_WORD_BYTES];
+    char error_type[WEIR_USAGE_WORD_BYTES];
+    char error_code[WEIR_USAGE_WORD_BYTES];
+    char code[WEIR_USAGE_WORD_BYTES];
+    char status[WEIR_USAGE_WORD_BYTES];
+};
+
+struct weir_usage {
+    struct weir_usage_seen seen; /* read it at any time */
+
+    /* Private from here. */
+    enum weir_api api;
+    bool stream;
+    bool finished;
+    uint64_t value[8]; /* last non-null value per field */
+    uint16_t value_has;
+    struct weir_usage_draft draft;
+    struct weir_json_push json;
+    uint8_t line_state;
+    uint8_t line_name_bytes;
+    bool line_cr;  /* the last byte was a CR: a LF that follows belongs to it */
+    bool data_any; /* the event has a data line */
+    uint8_t head_bytes;
+    char line_name[8];
+    char head[8]; /* first bytes of the event's data, to know [DONE] */
+    char event_name[WEIR_USAGE_WORD_BYTES];
+    uint8_t event_name_bytes;
+    uint8_t bom_bytes;
+    uint64_t bytes;
+};
+
+/* stream: the response is text/event-stream (by its content type), else one JSON body. */
+void weir_usage_init(struct weir_usage *u, enum weir_api api, bool stream);
+
+/* Feeds decoded response bytes (after transfer and content decoding). */
+void weir_usage_feed(struct weir_usage *u, const void *bytes, size_t n);
+
+/* The response ended, cleanly or not: decides `complete`. Call once; no feed after it. */
+void weir_usage_finish(struct weir_usage *u);
+
+#endif
