@@ -241,6 +241,13 @@ WEIR_MUST_USE enum weir_refusal weir_flow_arrive(struct weir_flow *f, const stru
                                                  uint64_t now_ns, uint32_t *request,
                                                  struct weir_refused *refused);
 
+/* What arrive would refuse without knowing the body (paused, draining, a queue at its bound, a pool whose
+ * upstreams are all open beyond the deadline): asked when only the head is there, so that a body which would be
+ * refused is never uploaded. pool: WEIR_NONE when not known yet. Counts the refusal, takes nothing. */
+WEIR_MUST_USE enum weir_refusal weir_flow_precheck(struct weir_flow *f, uint32_t tenant, uint32_t pool,
+                                                   uint64_t queue_deadline_ns, uint64_t now_ns,
+                                                   struct weir_refused *refused);
+
 /* The ledger's answer to RESERVE. scope: which one refused. */
 void weir_flow_reserved(struct weir_flow *f, uint32_t request, enum weir_reserve_answer answer,
                         uint32_t scope, uint64_t now_ns);
@@ -272,7 +279,7 @@ void weir_flow_tick(struct weir_flow *f, uint64_t now_ns);
 WEIR_MUST_USE bool weir_flow_next(struct weir_flow *f, struct weir_effect *effect);
 
 /* Looking in: copies, for the admin API, rate-limit headers and metrics. */
-struct weir_limit_view { /* the tightest limit of one dimension; limit 0: none */
+struct weir_flow_limit { /* the tightest limit of one dimension; limit 0: none */
     uint64_t limit, remaining;
     uint64_t reset_ns;   /* until full again */
 };
@@ -281,7 +288,7 @@ struct weir_tenant_view {
     uint64_t longest_wait_ns;
     uint64_t admitted, refused, finished;
     uint64_t input_tok, output_tok, estimated_requests;
-    struct weir_limit_view requests, tokens;
+    struct weir_flow_limit requests, tokens;
 };
 struct weir_upstream_view {
     uint32_t permits, permits_now;
@@ -289,7 +296,7 @@ struct weir_upstream_view {
     uint64_t open_for_ns;   /* rest of the cool-down */
     uint64_t paused_for_ns; /* rest of a 429 pause */
     uint64_t calls, failures;
-    struct weir_limit_view requests, tokens;
+    struct weir_flow_limit requests, tokens;
 };
 struct weir_pool_view {
     uint32_t waiting, waiting_tenants;

@@ -1,0 +1,33 @@
+/* log: the access log and the gateway's own messages, written by one helper thread.
+ *
+ * The loop appends whole lines to a bounded buffer and never waits for a disk or a pipe: when the buffer is
+ * full the line is dropped and counted, and the next line that fits says how many were lost. Access lines are
+ * JSON, one object a line; messages are "weir: level: text" on standard error. Neither ever holds a
+ * credential, a prompt or a completion.
+ *
+ * Thread: every function from the loop (and before it starts); the helper is inside. */
+#ifndef WEIR_GATEWAY_LOG_H
+#define WEIR_GATEWAY_LOG_H
+
+#include "core/base.h"
+
+struct weir_log;
+
+/* access_path: NULL: no access log; "-": standard error; else a file, appended to, made 0640.
+ * NULL on failure; error_text says what and what to do. */
+struct weir_log *weir_log_open(const char *access_path, char *error_text, size_t error_bytes);
+/* Writes what is left (waiting at most wait_ns for a stuck reader) and stops the thread. */
+void weir_log_close(struct weir_log *log);
+
+/* One access line without its newline; longer than 4 KiB is cut. */
+void weir_log_access(struct weir_log *log, const char *line, size_t bytes);
+bool weir_log_access_wanted(const struct weir_log *log);
+
+enum weir_log_level { WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR };
+/* log may be NULL: written to standard error at once. */
+void weir_log_message(struct weir_log *log, enum weir_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+uint64_t weir_log_dropped(const struct weir_log *log); /* lines, since start */
+
+#endif
