@@ -27,7 +27,8 @@
 #define WEIR_TOK_MAX (INT64_C(1) << 52)
 #define WEIR_BALANCE_MAX (INT64_C(1) << 53)
 
-/* What a panic calls: prints what it likes and must not return. Without a hook the process traps. */
+/* What a panic calls: prints what it likes and must not return. Without a hook the process traps.
+ */
 typedef void weir_panic_fn(const char *expression, const char *file, int line);
 extern weir_panic_fn *weir_panic_hook;
 
