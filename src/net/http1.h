@@ -1,13 +1,14 @@
 /* http1: the heads of HTTP/1.1 requests and responses, strictly.
  *
- * The bytes of a connection are collected in a buffer until a whole head is there; then one call checks
- * all of it and fills a struct weir_http_head. The head holds offsets from head->base, never pointers:
- * if the buffer moves, set base anew and everything stays right. Bodies are decoded by http1_body.h,
- * messages are written by http1_write.h. Nothing here does I/O, allocates, or keeps state of its own.
+ * The bytes of a connection are collected in a buffer until a whole head is there; then one call
+ * checks all of it and fills a struct weir_http_head. The head holds offsets from head->base, never
+ * pointers: if the buffer moves, set base anew and everything stays right. Bodies are decoded by
+ * http1_body.h, messages are written by http1_write.h. Nothing here does I/O, allocates, or keeps
+ * state of its own.
  *
  * What is accepted is meant to be a subset of what any other careful parser accepts, with the same
- * meaning: where RFC 9110/9112 let a recipient be lenient, this one refuses. The test suite holds it
- * against llhttp (tests/net/http1_diff.h lists every intended difference). In short:
+ * meaning: where RFC 9110/9112 let a recipient be lenient, this one refuses. The test suite holds
+ * it against llhttp (tests/net/http1_diff.h lists every intended difference). In short:
  *   - lines end in CRLF; one empty line before a request is skipped, none before a response;
  *   - names are tokens right before the colon; no folding; values are HTAB, 0x20..0x7e, 0x80..0xff;
  *   - one Content-Length of digits, or one Transfer-Encoding that is exactly "chunked", never both;
@@ -70,11 +71,12 @@ enum weir_http_fault {
 #define WEIR_HTTP_FAULT_ID(id, status, text) WEIR_HTTP_FAULT_##id,
     WEIR_HTTP_FAULTS(WEIR_HTTP_FAULT_ID)
 #undef WEIR_HTTP_FAULT_ID
-    WEIR_HTTP_FAULT_COUNT,
+        WEIR_HTTP_FAULT_COUNT,
 };
 
-const char *weir_http_fault_text(enum weir_http_fault fault);  /* static, one short clause */
-const char *weir_http_fault_label(enum weir_http_fault fault); /* static, "HEADER_NAME": for metrics */
+/* Static: one short clause; the name alone ("HEADER_NAME") for metrics. */
+const char *weir_http_fault_text(enum weir_http_fault fault);
+const char *weir_http_fault_label(enum weir_http_fault fault);
 int weir_http_fault_status(enum weir_http_fault fault);
 
 enum weir_http_method {
@@ -111,7 +113,8 @@ struct weir_http_header {
     bool hop;   /* concerns this connection only: never forwarded */
 };
 
-/* A parsed head. Plain data: may be copied and moved. Valid after WEIR_HTTP_DONE only, but for fault. */
+/* A parsed head. Plain data: may be copied and moved. Valid after WEIR_HTTP_DONE only, but for
+ * fault. */
 struct weir_http_head {
     const char *base; /* where the buffer starts now; the owner of the buffer may set it anew */
     uint32_t head_bytes;
@@ -120,7 +123,7 @@ struct weir_http_head {
     enum weir_http_method method;
     struct weir_http_span target;    /* as sent */
     struct weir_http_span path;      /* origin form with the query: "/v1/x?y", or "*" */
-    struct weir_http_span authority; /* of an absolute target, else the value of Host; may be empty */
+    struct weir_http_span authority; /* of an absolute target, else of Host; may be empty */
 
     uint16_t status; /* responses: 100..999 */
     bool interim;    /* a 1xx response: skip head_bytes and parse the next head */
@@ -131,24 +134,25 @@ struct weir_http_head {
     bool expect_continue;  /* HTTP/1.1 only: answer 100 (or refuse) before the body will come */
     bool upgrade;          /* an Upgrade header is present */
     enum weir_http_framing framing;
-    uint64_t content_length; /* the value of Content-Length, or 0; a HEAD answer has it without a body */
+    uint64_t content_length; /* of the header, or 0; an answer to HEAD has it without a body */
 
     uint64_t present;  /* WEIR_HTTP_BIT(id) of each known name that occurs */
     uint64_t repeated; /* of each that occurs more than once */
     uint32_t header_count;
-    uint8_t first[WEIR_HTTP_NAME_COUNT]; /* index of the first one; set only where present says so */
+    uint8_t first[WEIR_HTTP_NAME_COUNT]; /* index of the first; set where present says so */
     struct weir_http_header header[WEIR_HTTP_HEADERS_MAX]; /* set only up to header_count */
 };
 
 /* Parses the head of a request that starts at buf.
  *
  * head_bytes_max  longest head accepted; at most WEIR_HTTP_HEAD_BYTES_LIMIT
- * *scanned        0 for a new head; kept by the caller between calls, so that a head fed byte by byte
- *                 is searched once in all. The buffer may move between calls, its bytes may not change.
- * *head           base = buf; see above
+ * *scanned        0 for a new head; kept by the caller between calls, so that a head fed byte by
+ *                 byte is searched once in all. The buffer may move meanwhile, its bytes may not
+ *                 change.
+ * *head           see above; base = buf
  *
- * The result depends on the bytes alone, not on how many calls brought them; bytes after the head are
- * never looked at. Owns: nothing. Cost: O(new bytes), then once O(head). */
+ * The result depends on the bytes alone, not on how many calls brought them; bytes after the head
+ * are never looked at. Owns: nothing. Cost: O(new bytes), then once O(head). */
 WEIR_MUST_USE enum weir_http_parse weir_http_request_parse(const char *buf, size_t bytes,
                                                            size_t head_bytes_max, size_t *scanned,
                                                            struct weir_http_head *head);
@@ -156,8 +160,8 @@ WEIR_MUST_USE enum weir_http_parse weir_http_request_parse(const char *buf, size
 /* The same for the head of a response.
  *
  * method  of the request it answers: what follows HEAD has no body
- * A 1xx head is returned with interim set; 101 is refused. keep_alive is false wherever the end of the
- * message is the end of the connection. */
+ * A 1xx head is returned with interim set; 101 is refused. keep_alive is false wherever the end of
+ * the message is the end of the connection. */
 WEIR_MUST_USE enum weir_http_parse weir_http_response_parse(const char *buf, size_t bytes,
                                                             size_t head_bytes_max,
                                                             enum weir_http_method method,
@@ -175,7 +179,8 @@ static inline struct weir_slice weir_http_header_name(const struct weir_http_hea
     return (struct weir_slice){head->base + head->header[i].name_at, head->header[i].name_bytes};
 }
 
-static inline struct weir_slice weir_http_header_value(const struct weir_http_head *head, uint32_t i)
+static inline struct weir_slice weir_http_header_value(const struct weir_http_head *head,
+                                                       uint32_t i)
 {
     return (struct weir_slice){head->base + head->header[i].value_at, head->header[i].value_bytes};
 }
@@ -194,7 +199,8 @@ static inline uint32_t weir_http_find(const struct weir_http_head *head, enum we
 /* Index of the next header of this known name after index i, or WEIR_NONE. */
 uint32_t weir_http_find_next(const struct weir_http_head *head, enum weir_http_name id, uint32_t i);
 
-/* Value of the first header of this known name; {NULL, 0} when absent (a present one has at != NULL). */
+/* Value of the first header of this known name; {NULL, 0} when absent (a present one has at !=
+ * NULL). */
 static inline struct weir_slice weir_http_value(const struct weir_http_head *head,
                                                 enum weir_http_name id)
 {
@@ -203,10 +209,12 @@ static inline struct weir_slice weir_http_value(const struct weir_http_head *hea
 }
 
 /* Value of the first header of any name, in any case; {NULL, 0} when absent. O(headers). */
-struct weir_slice weir_http_value_by_text(const struct weir_http_head *head, struct weir_slice name);
+struct weir_slice weir_http_value_by_text(const struct weir_http_head *head,
+                                          struct weir_slice name);
 
 /* True if header i concerns this connection only (RFC 9110 7.6.1): Connection, what it lists,
- * keep-alive, proxy-*, te, trailer, transfer-encoding, upgrade. Such a header is never forwarded. */
+ * keep-alive, proxy-*, te, trailer, transfer-encoding, upgrade. Such a header is never forwarded.
+ */
 static inline bool weir_http_is_hop(const struct weir_http_head *head, uint32_t i)
 {
     return head->header[i].hop;

@@ -2,9 +2,9 @@
  *
  *     init -> feed, feed, ... -> DONE        (or eof, where the body ends with the connection)
  *
- * The decoder copies nothing: what it yields points into the input. Chunk extensions are checked and
- * dropped, trailers likewise. It is fed any split of the input and the result does not depend on it.
- * Thread: any. */
+ * The decoder copies nothing: what it yields points into the input. Chunk extensions are checked
+ * and dropped, trailers likewise. It is fed any split of the input and the result does not depend
+ * on it. Thread: any. */
 #ifndef WEIR_NET_HTTP1_BODY_H
 #define WEIR_NET_HTTP1_BODY_H
 
@@ -36,8 +36,9 @@ void weir_http_body_init(struct weir_http_body *body, const struct weir_http_hea
  * *data  a piece of in, perhaps empty; meaningful with MORE and DONE
  *
  * MORE with *used < in_bytes: call again with the rest. MORE with *used == in_bytes: more input is
- * needed. DONE: the body ended right after the taken bytes; what follows is the next message. May be
- * called with in_bytes 0 right after init: a body without bytes is DONE at once. BAD: stays BAD. */
+ * needed. DONE: the body ended right after the taken bytes; what follows is the next message. May
+ * be called with in_bytes 0 right after init: a body without bytes is DONE at once. BAD: stays BAD.
+ */
 WEIR_MUST_USE enum weir_http_parse weir_http_body_feed(struct weir_http_body *body, const char *in,
                                                        size_t in_bytes, size_t *used,
                                                        struct weir_slice *data);

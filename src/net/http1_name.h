@@ -1,8 +1,9 @@
 /* http1_name: the header names weir acts on, as small numbers.
  *
  * The parser looks each name up once; everything later compares numbers, and a set of names is one
- * 64-bit mask. A name that is not listed is WEIR_HTTP_OTHER. Three families are known by their prefix
- * alone: x-ratelimit-, anthropic-ratelimit- and ratelimit (the IETF draft's fields). Thread: any. */
+ * 64-bit mask. A name that is not listed is WEIR_HTTP_OTHER. Three families are known by their
+ * prefix alone: x-ratelimit-, anthropic-ratelimit- and ratelimit (the IETF draft's fields). Thread:
+ * any. */
 #ifndef WEIR_NET_HTTP1_NAME_H
 #define WEIR_NET_HTTP1_NAME_H
 
@@ -66,7 +67,7 @@ enum weir_http_name {
 #define WEIR_HTTP_NAME_ID(id, text) WEIR_HTTP_##id,
     WEIR_HTTP_NAMES(WEIR_HTTP_NAME_ID)
 #undef WEIR_HTTP_NAME_ID
-    WEIR_HTTP_X_RATELIMIT_ANY,         /* x-ratelimit-... */
+        WEIR_HTTP_X_RATELIMIT_ANY,     /* x-ratelimit-... */
     WEIR_HTTP_ANTHROPIC_RATELIMIT_ANY, /* anthropic-ratelimit-... */
     WEIR_HTTP_RATELIMIT_ANY,           /* ratelimit, ratelimit-policy, ratelimit-... */
     WEIR_HTTP_NAME_COUNT,
@@ -76,8 +77,8 @@ _Static_assert(WEIR_HTTP_NAME_COUNT <= 64, "a set of names is one 64-bit mask");
 /* The set that holds only this name. */
 #define WEIR_HTTP_BIT(id) (UINT64_C(1) << (id))
 
-/* The number of a name, in any case. The bytes must be token characters (RFC 9110 5.6.2): the parser
- * has checked them. bytes: 0 or more. */
+/* The number of a name, in any case. The bytes must be token characters (RFC 9110 5.6.2): the
+ * parser has checked them. bytes: 0 or more. */
 enum weir_http_name weir_http_name_id(const char *name, size_t bytes);
 
 /* Its spelling in lower case; the prefix for the three families; "" for WEIR_HTTP_OTHER. Static. */

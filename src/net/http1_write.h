@@ -2,8 +2,8 @@
  *
  * Each writer appends, or leaves the buffer as it was and marks it: overflow when there is no room,
  * refused when a name or value could end its line early (CR, LF, NUL or another control character).
- * A mark stays and makes later writers do nothing, so one look at weir_http_out_ok at the end is enough.
- * Thread: any. */
+ * A mark stays and makes later writers do nothing, so one look at weir_http_out_ok at the end is
+ * enough. Thread: any. */
 #ifndef WEIR_NET_HTTP1_WRITE_H
 #define WEIR_NET_HTTP1_WRITE_H
 
@@ -37,8 +37,8 @@ void weir_http_write_content_length(struct weir_http_out *out, uint64_t bytes);
 void weir_http_write_chunked(struct weir_http_out *out); /* transfer-encoding: chunked */
 
 /* Copies every header of head as it was received, but for those that concern its connection only
- * (weir_http_is_hop), Content-Length, Host, Expect, and the known names in skip (WEIR_HTTP_BIT(id) | ...).
- * What they were before is the caller's to say anew. */
+ * (weir_http_is_hop), Content-Length, Host, Expect, and the known names in skip (WEIR_HTTP_BIT(id)
+ * | ...). What they were before is the caller's to say anew. */
 void weir_http_write_passed(struct weir_http_out *out, const struct weir_http_head *head,
                             uint64_t skip);
 

@@ -27,16 +27,19 @@ static inline bool weir_slice_equal(struct weir_slice a, struct weir_slice b)
     return a.bytes == b.bytes && (a.bytes == 0 || memcmp(a.at, b.at, a.bytes) == 0);
 }
 
-/* As weir_slice_equal, with ASCII letters compared without their case; no locale is asked. */
+/* Lower case of an ASCII letter; every other byte as it is. No locale is asked. */
+static inline unsigned char weir_ascii_lower(char byte)
+{
+    return (unsigned char)(byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte);
+}
+
+/* As weir_slice_equal, with ASCII letters compared without their case. */
 static inline bool weir_slice_equal_caseless(struct weir_slice a, struct weir_slice b)
 {
     if (a.bytes != b.bytes)
         return false;
     for (size_t i = 0; i < a.bytes; i++) {
-        unsigned char x = (unsigned char)a.at[i], y = (unsigned char)b.at[i];
-        x = (unsigned char)(x - 'A' < 26u ? x | 0x20 : x);
-        y = (unsigned char)(y - 'A' < 26u ? y | 0x20 : y);
-        if (x != y)
+        if (weir_ascii_lower(a.at[i]) != weir_ascii_lower(b.at[i]))
             return false;
     }
     return true;
