@@ -73,7 +73,8 @@ bool weir_breaker_may_pass(struct weir_breaker *b, uint64_t now_ns)
     case WEIR_BREAKER_OPEN:
         return false;
     case WEIR_BREAKER_HALF_OPEN:
-        /* Trials that passed keep their place, so never more calls than needed reach the upstream. */
+        /* Trials that passed keep their place, so never more calls than needed reach the upstream.
+         */
         return b->trials_out + b->trials_passed < b->rules.trials;
     }
     return false;
@@ -98,7 +99,7 @@ static bool breaker_window_add(struct weir_breaker *b, bool failed, uint64_t now
     s->calls++;
     s->failures += failed;
     if (!failed || b->rules.failure_percent == 0)
-        return false;                             /* a success can not raise the share */
+        return false; /* a success can not raise the share */
     uint64_t calls = 0, failures = 0;
     for (uint32_t i = 0; i < WEIR_BREAKER_WINDOW_MAX_S; i++) {
         s = &b->window[i];

@@ -7,19 +7,21 @@
  *     +------------------------------------------------------ HALF_OPEN ----> OPEN (a trial failed)
  *
  * Closed, every call passes. Open, none. Half-open, `trials` calls pass: at most so many are out at
- * once, and as many successes close it. Whatever becomes of a trial (success, failure, neutral, never
- * sent) gives its place back, so a trial whose client left can not lock the upstream out.
+ * once, and as many successes close it. Whatever becomes of a trial (success, failure, neutral,
+ * never sent) gives its place back, so a trial whose client left can not lock the upstream out.
  *
- * The cool-down doubles when a trial fails, and when the breaker trips again before it has been closed
- * for as long as the last cool-down was; else it starts from its first length.
+ * The cool-down doubles when a trial fails, and when the breaker trips again before it has been
+ * closed for as long as the last cool-down was; else it starts from its first length.
  *
- * What counts: connect errors, timeouts to the first byte, 5xx, 529, and an answer that stalls or is cut
- * before its end are failures: in each the upstream did not do what it began. Other 4xx and a client that
- * left are neutral: they neither count as a call nor end a row of failures. 429 is neutral too, and
- * besides pauses the upstream: a pause is a matter of time only and changes no state.
+ * What counts: connect errors, timeouts to the first byte, 5xx, 529, and an answer that stalls or
+ * is cut before its end are failures: in each the upstream did not do what it began. Other 4xx and
+ * a client that left are neutral: they neither count as a call nor end a row of failures. 429 is
+ * neutral too, and besides pauses the upstream: a pause is a matter of time only and changes no
+ * state.
  *
- * Each change of state starts a new generation. A call keeps the ticket it was admitted with, and its
- * outcome counts only in that generation: late results of calls from before can not flip the state twice.
+ * Each change of state starts a new generation. A call keeps the ticket it was admitted with, and
+ * its outcome counts only in that generation: late results of calls from before can not flip the
+ * state twice.
  *
  * Thread: loop. Owns nothing; a struct weir_breaker lies where the caller puts it. */
 #ifndef WEIR_CORE_BREAKER_H
@@ -75,9 +77,9 @@ struct weir_breaker {
     uint32_t trials_passed; /* half-open: succeeded */
     uint32_t trips;         /* since the cool-down was last at its first length */
     uint64_t open_until_ns;
-    uint64_t closed_ns;     /* when it last closed */
+    uint64_t closed_ns; /* when it last closed */
     uint64_t paused_until_ns;
-    uint64_t calls;         /* since start: outcomes reported, the unused apart */
+    uint64_t calls; /* since start: outcomes reported, the unused apart */
     uint64_t failures;
     struct weir_breaker_second window[WEIR_BREAKER_WINDOW_MAX_S];
 };
@@ -93,12 +95,15 @@ enum weir_breaker_state weir_breaker_tick(struct weir_breaker *b, uint64_t now_n
 /* Would a call pass now? Ticks first. Says nothing of pauses. */
 WEIR_MUST_USE bool weir_breaker_may_pass(struct weir_breaker *b, uint64_t now_ns);
 /* Admits a call that may pass (a defect if it may not); exactly one report must follow. */
-WEIR_MUST_USE struct weir_breaker_ticket weir_breaker_admit(struct weir_breaker *b, uint64_t now_ns);
-/* The outcome of an admitted call. Returns true when it changed the state or freed a trial's place. */
+WEIR_MUST_USE struct weir_breaker_ticket weir_breaker_admit(struct weir_breaker *b,
+                                                            uint64_t now_ns);
+/* The outcome of an admitted call. Returns true when it changed the state or freed a trial's place.
+ */
 bool weir_breaker_report(struct weir_breaker *b, struct weir_breaker_ticket ticket,
                          enum weir_breaker_outcome outcome, uint64_t now_ns);
 
-/* A 429: nobody is sent there for hint_ns, clamped to 1 .. 60 s (0: no hint, 1 s). Never shortens. */
+/* A 429: nobody is sent there for hint_ns, clamped to 1 .. 60 s (0: no hint, 1 s). Never shortens.
+ */
 void weir_breaker_pause(struct weir_breaker *b, uint64_t hint_ns, uint64_t now_ns);
 
 /* Rest of the cool-down, 0 unless open; rest of the pause, 0 unless paused. */

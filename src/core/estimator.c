@@ -10,13 +10,16 @@
 /* Text below this many base tokens teaches more about framing than about the text. */
 #define LEARN_MIN_MTOK 32000
 #define PAIR_WAYS 4
-/* Averages of output are kept in sixteenths of a token, so that rounding does not hold them still. */
+/* Averages of output are kept in sixteenths of a token, so that rounding does not hold them still.
+ */
 #define OUTPUT_UNIT 16
 
-#define FRAME_MESSAGE_TOK 4 /* the provider's published rule: 4 a message and 3 for the answer's start */
+#define FRAME_MESSAGE_TOK                                                                          \
+    4 /* the provider's published rule: 4 a message and 3 for the answer's start */
 #define FRAME_REQUEST_TOK 3
 #define FRAME_TOOL_TOK 16
-#define IMAGE_BASE_TOK 170 /* a sized image: this, and a token for each 750 px, up to the maximum */
+#define IMAGE_BASE_TOK 170 /* a sized image: this, and a token for each 750 px, up to the maximum  \
+                            */
 #define IMAGE_PX_PER_TOK 750
 #define IMAGE_MAX_TOK 3200
 
@@ -28,9 +31,9 @@ struct estimator_pair {
     uint32_t tenant_1;
     uint32_t generation;
     uint32_t model;
-    uint32_t used;           /* of the table's clock */
+    uint32_t used; /* of the table's clock */
     uint32_t ratio;
-    uint32_t inputs;         /* samples of the ratio, up to its maximum */
+    uint32_t inputs; /* samples of the ratio, up to its maximum */
     uint32_t output_16;
     uint32_t outputs;
 };
@@ -133,9 +136,10 @@ static struct estimator_pair *estimator_place(struct weir_estimator *e,
     return place;
 }
 
-/* Thousandths of a token, by class. From measured texts: English 1.2 tokens a word with its punctuation,
- * long runs of letters 8 bytes a token, digits 2, punctuation 1.5, base64 and hex 1.4; other scripts between
- * the newer and the older tokenizers, nearer to the dearer one. The learned ratio does the rest. */
+/* Thousandths of a token, by class. From measured texts: English 1.2 tokens a word with its
+ * punctuation, long runs of letters 8 bytes a token, digits 2, punctuation 1.5, base64 and hex 1.4;
+ * other scripts between the newer and the older tokenizers, nearer to the dearer one. The learned
+ * ratio does the rest. */
 static uint64_t estimate_text_mtok(const struct weir_text_classes *t)
 {
     uint64_t mtok = (uint64_t)t->words * 600 + (uint64_t)t->letters * 130;
@@ -150,11 +154,12 @@ static uint64_t estimate_media_tok(const struct weir_text_classes *t,
                                    const struct weir_model_rules *rules)
 {
     uint64_t unsized_images = t->images > t->images_sized ? t->images - t->images_sized : 0;
-    uint64_t sized_tok = weir_min_u64(
-        (uint64_t)t->images_sized * IMAGE_BASE_TOK + t->image_px / IMAGE_PX_PER_TOK,
-        (uint64_t)t->images_sized * IMAGE_MAX_TOK);
+    uint64_t sized_tok =
+        weir_min_u64((uint64_t)t->images_sized * IMAGE_BASE_TOK + t->image_px / IMAGE_PX_PER_TOK,
+                     (uint64_t)t->images_sized * IMAGE_MAX_TOK);
     uint64_t others = (uint64_t)t->files + t->audios;
-    uint64_t each_max = WEIR_TOK_MAX >> 34; /* counts have 32 bits: no product can pass the maximum */
+    uint64_t each_max =
+        WEIR_TOK_MAX >> 34; /* counts have 32 bits: no product can pass the maximum */
     return sized_tok + unsized_images * weir_min_u64(rules->image_tok, each_max) +
            others * weir_min_u64(rules->file_tok, each_max);
 }
@@ -194,16 +199,15 @@ void weir_estimator_estimate(const struct weir_estimator *e, struct weir_estimat
                           (uint64_t)t->messages * FRAME_MESSAGE_TOK + FRAME_REQUEST_TOK +
                           (uint64_t)t->tools * FRAME_TOOL_TOK + t->token_ids;
     estimate->input_tok = estimate_cap(
-        estimate->fixed_tok +
-        estimate_input_text(e, known, pair.model, want, estimate->text_mtok));
+        estimate->fixed_tok + estimate_input_text(e, known, pair.model, want, estimate->text_mtok));
     estimate->can_learn = t->images == 0 && t->files == 0 && t->audios == 0 &&
                           want->extra_input_tok == 0 && estimate->text_mtok >= LEARN_MIN_MTOK;
     estimate->output_tok = 0;
     estimate->predicted_tok = 0;
     if (want->no_output)
         return;
-    uint64_t limit_tok = estimate_cap(want->output_limit_tok ? want->output_limit_tok
-                                                             : rules->output_default_tok);
+    uint64_t limit_tok =
+        estimate_cap(want->output_limit_tok ? want->output_limit_tok : rules->output_default_tok);
     estimate->output_tok = limit_tok > estimate_cap(UINT64_MAX) / choices ? estimate_cap(UINT64_MAX)
                                                                           : limit_tok * choices;
     if (known && known->outputs)
@@ -211,8 +215,9 @@ void weir_estimator_estimate(const struct weir_estimator *e, struct weir_estimat
             weir_min_u64(estimate->output_tok, known->output_16 / OUTPUT_UNIT * choices);
 }
 
-/* Stochastic approximation of a quantile: up by its share of a step, down by the rest, so that it comes
- * to rest where the chosen share of samples lies below. The step is a sixteenth of the value. */
+/* Stochastic approximation of a quantile: up by its share of a step, down by the rest, so that it
+ * comes to rest where the chosen share of samples lies below. The step is a sixteenth of the value.
+ */
 static void quantile_step(uint32_t *quantile, uint64_t sample, uint32_t permille)
 {
     uint32_t step = *quantile / 16;
@@ -239,10 +244,10 @@ static void estimator_learn_input(struct weir_estimator *e, struct estimator_pai
         return;
     uint64_t text_tok = actual_tok > estimate->fixed_tok ? actual_tok - estimate->fixed_tok : 0;
     /* Rounded up: a ratio a hair too small would under-estimate the same text for ever. */
-    uint64_t sample = (estimate_cap(text_tok) / 1000 >= UINT64_MAX / RATIO_ONE / 1000000)
-                          ? RATIO_MAX
-                          : (text_tok * 1000 * RATIO_ONE + estimate->text_mtok - 1) /
-                                estimate->text_mtok;
+    uint64_t sample =
+        (estimate_cap(text_tok) / 1000 >= UINT64_MAX / RATIO_ONE / 1000000)
+            ? RATIO_MAX
+            : (text_tok * 1000 * RATIO_ONE + estimate->text_mtok - 1) / estimate->text_mtok;
     uint32_t permille = e->rules.quantile_permille;
     quantile_step(&place->ratio, sample, permille);
     uint32_t *model_ratio = &e->models[place->model].ratio;

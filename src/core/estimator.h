@@ -1,19 +1,19 @@
 /* estimator: how many tokens a request will cost, told before it is sent.
  *
  * Three numbers for each request:
- *   input      what its input counts as, aimed at the upper side: the classes of its text (core/shape.h)
- *              each at a base price, times a ratio learned from the usage that came back for the same
- *              (tenant, model), at a chosen quantile: with p99 one request in a hundred is under-estimated.
+ *   input      what its input counts as, aimed at the upper side: the classes of its text
+ * (core/shape.h) each at a base price, times a ratio learned from the usage that came back for the
+ * same (tenant, model), at a chosen quantile: with p99 one request in a hundred is under-estimated.
  *              Text is clamped to 1.4 .. 8 bytes a token, whatever was learned.
  *   output     the most it may produce: its limit, or the model's default, times its choices.
- *   predicted  what it likely produces: a moving average of (tenant, model), 0 before the first answer.
- * Budgets reserve input + output; fairness charges input and predicted.
+ *   predicted  what it likely produces: a moving average of (tenant, model), 0 before the first
+ * answer. Budgets reserve input + output; fairness charges input and predicted.
  *
  * strict takes the hard upper bound instead of what was learned: 1.4 bytes a token.
  *
- * What is learned lies in a table of fixed size, four places a set, the least recently used of the four
- * makes room. A newcomer starts from its model's ratio, a new model from 1.2. Nothing is lost for good:
- * a forgotten pair learns again.
+ * What is learned lies in a table of fixed size, four places a set, the least recently used of the
+ * four makes room. A newcomer starts from its model's ratio, a new model from 1.2. Nothing is lost
+ * for good: a forgotten pair learns again.
  *
  * Integers only. Thread: loop. Memory: the host's, all-zero at start, untouched where unused.
  * Source: docs/estimator.md. */
@@ -25,12 +25,13 @@
 
 struct weir_estimator;
 
-/* Ratios of estimate to actual, in percent, that the coverage histogram counts below; the last is "more". */
+/* Ratios of estimate to actual, in percent, that the coverage histogram counts below; the last is
+ * "more". */
 #define WEIR_COVERAGE_BINS 14
 extern const uint32_t weir_coverage_percent[WEIR_COVERAGE_BINS - 1];
 
 struct weir_estimator_rules {
-    uint32_t pairs_max;         /* (tenant, model) pairs remembered; rounded up to a power of two, >= 4 */
+    uint32_t pairs_max; /* (tenant, model) pairs remembered; rounded up to a power of two, >= 4 */
     uint32_t models_max;
     uint32_t quantile_permille; /* 500 .. 999; 990 is p99 */
 };
@@ -62,9 +63,9 @@ struct weir_estimate {
     uint64_t input_tok;
     uint64_t output_tok;
     uint64_t predicted_tok;
-    uint64_t text_mtok;  /* thousandths: the text at base prices, to learn from */
-    uint64_t fixed_tok;  /* of input: framing, media, kept context */
-    bool can_learn;      /* nothing in it but text */
+    uint64_t text_mtok; /* thousandths: the text at base prices, to learn from */
+    uint64_t fixed_tok; /* of input: framing, media, kept context */
+    bool can_learn;     /* nothing in it but text */
 };
 
 /* What came back. -1: not reported. */
@@ -76,8 +77,8 @@ struct weir_estimate_actual {
 
 struct weir_coverage {
     uint64_t samples;
-    uint64_t under;                        /* estimate below actual */
-    uint64_t bins[WEIR_COVERAGE_BINS];     /* by 100 x estimate / actual */
+    uint64_t under;                    /* estimate below actual */
+    uint64_t bins[WEIR_COVERAGE_BINS]; /* by 100 x estimate / actual */
 };
 
 size_t weir_estimator_bytes(const struct weir_estimator_rules *rules);

@@ -1,7 +1,8 @@
 /* flow: the life of every request, as one machine without I/O. Events in, effects out.
  *
- * The host (gateway, lab, tests) tells what happened and carries out what flow asks for. Flow owns the
- * gate (queue, permits, buckets, breakers) and every request's record; it never sees a socket or clock.
+ * The host (gateway, lab, tests) tells what happened and carries out what flow asks for. Flow owns
+ * the gate (queue, permits, buckets, breakers) and every request's record; it never sees a socket
+ * or clock.
  *
  *   arrive ----refused----> (no record)
  *     |
@@ -11,10 +12,10 @@
  *     |  chosen: permit, buckets, breaker trial, in one step |
  *     v                                                      v
  *   GRANTED   permit taken, hold not yet durable          LEAVING   waits for the answer to its
- *     |  hold held                                           |      reserve, so that it can be voided
- *     v                                                      v
- *   CALLING   DISPATCH is out; no request byte left       (gone)
- *     |  sent                     \  failed before a byte: next target, or refused
+ *     |  hold held                                           |      reserve, so that it can be
+ * voided v                                                      v CALLING   DISPATCH is out; no
+ * request byte left       (gone) |  sent                     \  failed before a byte: next target,
+ * or refused
  *     v                            \
  *   SENT      no answer yet         +--> WAITING again (another pool) or CALLING (another upstream)
  *     |  head
@@ -26,116 +27,65 @@
  *
  *   BUSY      beside WAITING: outside the queue because holds of others take the budget's rest
  *
- * What holds after every call: a record owns at most one hold and one permit; each is given back exactly
- * once on every way out; permits_now of an upstream is the number of its GRANTED..ANSWERING records;
- * a hold is void only if no request byte was sent, else settled.
+ * What holds after every call: a record owns at most one hold and one permit; each is given back
+ * exactly once on every way out; permits_now of an upstream is the number of its GRANTED..ANSWERING
+ * records; a hold is void only if no request byte was sent, else settled.
  *
- * Effects wait in the records, not in a queue, so no burst of them can overflow: call weir_flow_next until
- * it returns false, after any event and after the pump. Ids are slot + generation: a late answer to a
- * request that is gone is ignored.
+ * Effects wait in the records, not in a queue, so no burst of them can overflow: call
+ * weir_flow_next until it returns false, after any event and after the pump. Ids are slot +
+ * generation: a late answer to a request that is gone is ignored.
  *
- * Thread: loop (all of it). Memory: given by the host, sized by the limits, all-zero is fine, untouched
- * where unused. Source: docs/architecture.md, "The way of a request". */
+ * Thread: loop (all of it). Memory: given by the host, sized by the limits, all-zero is fine,
+ * untouched where unused. Source: docs/architecture.md, "The way of a request". */
 #ifndef WEIR_CORE_FLOW_H
 #define WEIR_CORE_FLOW_H
 
 #include "core/base.h"
 #include "core/breaker.h"
+#include "core/estimator.h"
+#include "core/gate.h"
 #include "core/refusal.h"
-#include "core/sched.h"
 #include "core/shape.h"
 
 struct weir_flow;
 
-#define WEIR_LANES_MAX 8
-#define WEIR_POOL_UPSTREAMS_MAX 16
+/* A request's id: slot + generation, never 0 and never below 2^32, so WEIR_NONE is none. */
 
 struct weir_flow_limits {
     uint32_t tenants_max;       /* indices 0 .. tenants_max - 1 are the host's to give */
     uint32_t requests_max;      /* records alive: waiting and in flight */
     uint32_t models_max;        /* model indices, for the estimator */
-    uint32_t waiters_max;       /* waiting in all pools together */
+    uint32_t waiters_max;       /* waiting in all pools together, >= 1 */
     uint64_t waiting_bytes_max; /* heads and bodies of those waiting */
-};
-
-/* A token bucket's setting; rate 0 is "no limit". The unit (requests or tokens) is the user's. */
-struct weir_rate {
-    uint64_t rate_micro_per_s; /* micro-units a second, so that 2/min can be said exactly enough */
-    uint64_t capacity;         /* whole units */
-};
-
-enum weir_accounting {
-    WEIR_ACCOUNTING_PLAIN,    /* input estimate + output limit, corrected to what was used */
-    WEIR_ACCOUNTING_OPENAI,   /* the larger of output limit and estimate, as that provider reserves */
-    WEIR_ACCOUNTING_ANTHROPIC /* uncached input and output in two buckets, output as it appears */
-};
-
-struct weir_upstream_rules {
-    uint32_t permits;             /* in flight at once, >= 1 */
-    struct weir_rate requests;
-    struct weir_rate tokens;      /* PLAIN, OPENAI */
-    struct weir_rate input;       /* ANTHROPIC */
-    struct weir_rate output;      /* ANTHROPIC */
-    enum weir_accounting accounting;
-    struct weir_breaker_rules breaker;
-    uint32_t fallback;            /* upstream index, WEIR_NONE: none. Cycles are the config's to refuse */
-};
-
-struct weir_pool_rules {
-    enum weir_policy policy;
-    uint32_t upstream_count;
-    uint32_t upstreams[WEIR_POOL_UPSTREAMS_MAX];
-    uint32_t work_input;          /* weight of an uncached input token, default 1 */
-    uint32_t work_output;         /* weight of an output token, default 2 */
-};
-
-struct weir_lane_rules {
-    uint32_t lane_count;          /* lane 0 is the highest */
-    uint32_t floor_percent[WEIR_LANES_MAX];
-};
-
-struct weir_tenant_rules {
-    uint32_t weight;              /* 1 .. 1000 */
-    uint32_t lane;
-    struct weir_rate requests;
-    struct weir_rate tokens;
-    bool refuse_over;             /* over: refuse; false = wait */
-    uint32_t waiters_max;
-    bool paused;
-    bool strict;                  /* reserve the hard upper bound instead of the learned quantile */
-    uint32_t scope;               /* leaf scope of its budget; the ledger knows the parents */
+    uint32_t quantile_permille; /* of the estimator; 0: 990 */
+    uint32_t pairs_max;         /* (tenant, model) pairs it remembers; 0: 65,536 */
 };
 
 /* What the edge knows of a request when it asks for admission. */
 struct weir_arrival {
     uint32_t tenant;
     uint32_t pool;
-    uint32_t lane;                /* WEIR_NONE: the tenant's; else a lower one (a higher is ignored) */
+    uint32_t lane; /* WEIR_NONE: the tenant's; else a lower one (a higher is ignored) */
     uint32_t model;
     struct weir_text_classes text;
-    uint64_t output_limit_tok;    /* of the request; 0: not given, the model's default is used */
-    uint32_t choices;             /* n, at least 1 */
-    uint64_t extra_input_tok;     /* context kept by the provider (previous_response_id) */
-    uint64_t fixed_cost_tok;      /* routes with cost_tok: no estimate, this is the cost; 0: metered by tokens */
-    bool metered;                 /* false: counted as a request only, no tokens */
+    uint64_t output_limit_tok; /* of the request; 0: not given, the model's default is used */
+    uint32_t choices;          /* n, at least 1 */
+    uint64_t extra_input_tok;  /* context kept by the provider (previous_response_id) */
+    uint64_t fixed_cost_tok;   /* routes with cost_tok: no estimate, this is the cost; 0: metered by
+                                  tokens */
+    bool metered;              /* false: counted as a request only, no tokens */
+    bool no_output;            /* nothing is generated (embeddings): no output limit is reserved */
     bool stream;
-    bool repeatable;              /* came with an idempotency key: may be sent twice */
-    uint32_t bytes;               /* head + body held while it waits */
-    uint64_t queue_deadline_ns;   /* leaves the queue at this time at the latest */
-    uint64_t total_deadline_ns;   /* of all attempts together */
-    uint64_t hold;                /* id for the ledger, made by the host: epoch << 40 | counter */
-    void *host;                   /* the host's own, returned in each effect */
+    bool repeatable;            /* came with an idempotency key: may be sent twice */
+    uint32_t bytes;             /* head + body held while it waits */
+    uint64_t queue_deadline_ns; /* leaves the queue at this time at the latest */
+    uint64_t total_deadline_ns; /* of all attempts together */
+    uint64_t hold;              /* id for the ledger, made by the host: epoch << 40 | counter */
+    void *host;                 /* the host's own, returned in each effect */
 };
 
-/* Why something was refused, with what the client is told. */
-struct weir_refused {
-    enum weir_refusal reason;
-    uint64_t hint_ns;             /* earliest time a repeat can succeed, from now; 0: none known */
-    uint32_t scope;               /* BUDGET_*, TOO_LARGE by a grant: the scope that refused, else WEIR_NONE */
-    uint32_t upstream;            /* UPSTREAM_*: which, else WEIR_NONE */
-};
-
-/* Last value of each field the provider reported; -1: not reported. input includes what was cached. */
+/* Last value of each field the provider reported; -1: not reported. input includes what was cached.
+ */
 struct weir_flow_usage {
     int64_t input_tok;
     int64_t cached_tok;
@@ -144,55 +94,57 @@ struct weir_flow_usage {
 };
 
 enum weir_call_end {
-    WEIR_CALL_COMPLETE,        /* the answer ended as HTTP and its API say it should */
-    WEIR_CALL_CUT,             /* it ended before that */
-    WEIR_CALL_CONNECT_FAILED,  /* refused, unreachable, name unknown, TLS failed */
+    WEIR_CALL_COMPLETE,       /* the answer ended as HTTP and its API say it should */
+    WEIR_CALL_CUT,            /* it ended before that */
+    WEIR_CALL_CONNECT_FAILED, /* refused, unreachable, name unknown, TLS failed */
     WEIR_CALL_CONNECT_TIMEOUT,
-    WEIR_CALL_WRITE_FAILED,    /* reset or stalled while the request was being written */
+    WEIR_CALL_WRITE_FAILED, /* reset or stalled while the request was being written */
     WEIR_CALL_FIRST_BYTE_TIMEOUT,
     WEIR_CALL_IDLE_TIMEOUT,
     WEIR_CALL_TOTAL_TIMEOUT,
-    WEIR_CALL_BAD_ANSWER,      /* not HTTP we can pass on */
-    WEIR_CALL_CANCELLED        /* we closed it: client gone, drain */
+    WEIR_CALL_BAD_ANSWER, /* not HTTP we can pass on */
+    WEIR_CALL_CANCELLED   /* we closed it: client gone, drain */
 };
 
 struct weir_call_facts {
     enum weir_call_end end;
-    bool sent;                     /* a request byte may have reached the upstream */
-    uint32_t status;               /* 0: no answer line came */
+    bool sent;       /* a request byte may have reached the upstream */
+    uint32_t status; /* 0: no answer line came */
     struct weir_flow_usage usage;
-    uint64_t output_seen_bytes;    /* of output text, for an estimate when usage never came */
+    uint64_t output_seen_bytes; /* of output text, for an estimate when usage never came */
     uint64_t answer_bytes;
 };
 
 enum weir_reserve_answer {
     WEIR_RESERVE_HELD,
-    WEIR_RESERVE_BUSY,      /* holds take the rest: may be asked again */
+    WEIR_RESERVE_BUSY, /* holds take the rest: may be asked again */
     WEIR_RESERVE_EXHAUSTED,
-    WEIR_RESERVE_NEVER,     /* above the whole grant */
+    WEIR_RESERVE_NEVER, /* above the whole grant */
     WEIR_RESERVE_UNAVAILABLE
 };
 
 enum weir_effect_kind {
     WEIR_EFFECT_RESERVE,  /* submit: hold, scope, tokens; answer with weir_flow_reserved */
     WEIR_EFFECT_DISPATCH, /* call upstream; the permit is taken and the hold is durable */
-    WEIR_EFFECT_CANCEL,   /* close the upstream call (or drain it under a cap), then weir_flow_ended */
+    WEIR_EFFECT_CANCEL,   /* close the upstream call (or drain it under a cap), then weir_flow_ended
+                           */
     WEIR_EFFECT_VOID,     /* hold: nothing was sent */
     WEIR_EFFECT_SETTLE,   /* hold, tokens used, flags */
-    WEIR_EFFECT_REFUSE,   /* answer the client with refused; nothing of an answer was passed on before */
-    WEIR_EFFECT_CUT,      /* an answer was under way: error event of its dialect, unclean close */
-    WEIR_EFFECT_FINISH    /* the record is gone after this effect; its summary for the log */
+    WEIR_EFFECT_REFUSE, /* answer the client with refused; nothing of an answer was passed on before
+                         */
+    WEIR_EFFECT_CUT,    /* an answer was under way: error event of its dialect, unclean close */
+    WEIR_EFFECT_FINISH  /* the record is gone after this effect; its summary for the log */
 };
 
 /* How a request fared: one line of the access log. */
 struct weir_flow_summary {
-    uint64_t estimate_tok;     /* held */
+    uint64_t estimate_tok; /* held */
     struct weir_flow_usage usage;
     uint64_t charged_tok;
-    bool estimated;            /* charged by our count, not by the provider's */
+    bool estimated; /* charged by our count, not by the provider's */
     uint64_t queue_wait_ns;
     uint64_t arrived_ns, dispatched_ns, sent_ns, head_ns, ended_ns; /* 0: did not happen */
-    uint32_t upstream;         /* the last, WEIR_NONE: none */
+    uint32_t upstream;                                              /* the last, WEIR_NONE: none */
     uint32_t attempts;
     uint32_t status;           /* of the upstream */
     enum weir_refusal refusal; /* NONE: answered */
@@ -201,76 +153,84 @@ struct weir_flow_summary {
 
 struct weir_effect {
     enum weir_effect_kind kind;
-    uint32_t request;          /* id */
+    uint64_t request; /* id */
     void *host;
     uint32_t tenant;
     uint32_t model;
-    uint32_t upstream;         /* DISPATCH, SETTLE */
-    uint64_t hold;             /* RESERVE, VOID, SETTLE */
-    uint32_t scope;            /* RESERVE, VOID, SETTLE */
-    uint64_t tokens;           /* RESERVE: estimate; SETTLE: actual */
-    bool estimated;            /* SETTLE: no usage was reported */
+    uint32_t upstream;            /* DISPATCH, SETTLE */
+    uint64_t hold;                /* RESERVE, VOID, SETTLE */
+    uint32_t scope;               /* RESERVE, VOID, SETTLE */
+    uint64_t tokens;              /* RESERVE: estimate; SETTLE: actual */
+    bool estimated;               /* SETTLE: no usage was reported */
     struct weir_flow_usage usage; /* SETTLE */
     struct weir_refused refused;  /* REFUSE, CUT */
-    uint64_t deadline_ns;      /* DISPATCH: total deadline of the request */
+    uint64_t deadline_ns; /* RESERVE: when it leaves the queue; DISPATCH: total deadline of the
+                             request */
     const struct weir_flow_summary *summary; /* FINISH: valid until the next call */
 };
 
-size_t weir_flow_bytes(const struct weir_flow_limits *limits, uint32_t pool_count, uint32_t upstream_count,
-                       const struct weir_lane_rules *lanes);
+/* mem: zero, aligned to 64 bytes; the host keeps it. lanes hold for all pools and are copied. */
+size_t weir_flow_bytes(const struct weir_flow_limits *limits, uint32_t pool_count,
+                       uint32_t upstream_count, const struct weir_lane_rules *lanes);
 struct weir_flow *weir_flow_init(void *mem, size_t bytes, const struct weir_flow_limits *limits,
                                  uint32_t pool_count, uint32_t upstream_count,
-                                 const struct weir_lane_rules *lanes, uint64_t seed);
+                                 const struct weir_lane_rules *lanes);
 
-/* Setting up; each may be called again with other values while running (balances are kept). */
-void weir_flow_upstream_set(struct weir_flow *f, uint32_t upstream, const struct weir_upstream_rules *rules,
-                            uint64_t now_ns);
+/* Setting up: upstreams first, then pools, tenants, models. Each may be called again with other
+ * values while running: balances are kept, a pool keeps its policy and may only gain upstreams. An
+ * upstream is in one pool. */
+void weir_flow_upstream_set(struct weir_flow *f, uint32_t upstream,
+                            const struct weir_upstream_rules *rules, uint64_t now_ns);
 void weir_flow_pool_set(struct weir_flow *f, uint32_t pool, const struct weir_pool_rules *rules);
-void weir_flow_tenant_set(struct weir_flow *f, uint32_t tenant, const struct weir_tenant_rules *rules,
-                          uint64_t now_ns);
-/* Default output limit and chars-per-image constants of a model. */
-void weir_flow_model_set(struct weir_flow *f, uint32_t model, uint64_t output_default_tok,
-                         uint64_t image_tok);
-/* Forgets a tenant that has nothing alive; false: it still has requests, and nothing changed. */
+void weir_flow_tenant_set(struct weir_flow *f, uint32_t tenant,
+                          const struct weir_tenant_rules *rules, uint64_t now_ns);
+void weir_flow_model_set(struct weir_flow *f, uint32_t model, const struct weir_model_rules *rules);
+/* Forgets a tenant that has nothing alive, with its buckets, debts and what was learned of it; its
+ * index may then be set for another. false: it still has requests, and nothing changed. */
 WEIR_MUST_USE bool weir_flow_tenant_forget(struct weir_flow *f, uint32_t tenant);
 
 /* Asks for admission. All-or-nothing: a refusal leaves every counter and bucket as it was.
- * Returns the reason (NONE: admitted, *request is set); on refusal *refused is filled and no record exists.
- * Does not dispatch: the pump does. */
-WEIR_MUST_USE enum weir_refusal weir_flow_arrive(struct weir_flow *f, const struct weir_arrival *arrival,
-                                                 uint64_t now_ns, uint32_t *request,
+ * Returns the reason (NONE: admitted, *request is set); on refusal *refused is filled and no record
+ * exists. Does not dispatch: the pump does. */
+WEIR_MUST_USE enum weir_refusal weir_flow_arrive(struct weir_flow *f,
+                                                 const struct weir_arrival *arrival,
+                                                 uint64_t now_ns, uint64_t *request,
                                                  struct weir_refused *refused);
 
-/* What arrive would refuse without knowing the body (paused, draining, a queue at its bound, a pool whose
- * upstreams are all open beyond the deadline): asked when only the head is there, so that a body which would be
- * refused is never uploaded. pool: WEIR_NONE when not known yet. Counts the refusal, takes nothing. */
-WEIR_MUST_USE enum weir_refusal weir_flow_precheck(struct weir_flow *f, uint32_t tenant, uint32_t pool,
-                                                   uint64_t queue_deadline_ns, uint64_t now_ns,
-                                                   struct weir_refused *refused);
+/* What arrive would refuse without knowing the body (paused, draining, a queue at its bound, a pool
+ * whose upstreams are all open beyond the deadline): asked when only the head is there, so that a
+ * body which would be refused is never uploaded. pool: WEIR_NONE when not known yet. Counts the
+ * refusal, takes nothing. */
+WEIR_MUST_USE enum weir_refusal weir_flow_precheck(struct weir_flow *f, uint32_t tenant,
+                                                   uint32_t pool, uint64_t queue_deadline_ns,
+                                                   uint64_t now_ns, struct weir_refused *refused);
 
-/* The ledger's answer to RESERVE. scope: which one refused. */
-void weir_flow_reserved(struct weir_flow *f, uint32_t request, enum weir_reserve_answer answer,
+/* The ledger's answer to RESERVE, exactly one for each. scope: which one refused. */
+void weir_flow_reserved(struct weir_flow *f, uint64_t request, enum weir_reserve_answer answer,
                         uint32_t scope, uint64_t now_ns);
-/* A hold of this scope was settled or voided, or its grant rose: BUSY requests are tried again. */
+/* A hold was settled or voided, or a grant rose: BUSY requests are tried again, the oldest of each
+ * tenant first. scope is a hint and may be WEIR_NONE. */
 void weir_flow_budget_freed(struct weir_flow *f, uint32_t scope, uint64_t now_ns);
 
-void weir_flow_sent(struct weir_flow *f, uint32_t request, uint64_t now_ns);
+void weir_flow_sent(struct weir_flow *f, uint64_t request, uint64_t now_ns);
 /* The answer's status line and head came. pause_ns: a 429's own hint, 0 when none.
  * true: pass it on to the client. */
-WEIR_MUST_USE bool weir_flow_head(struct weir_flow *f, uint32_t request, uint32_t status, uint64_t pause_ns,
-                                  uint64_t now_ns);
+WEIR_MUST_USE bool weir_flow_head(struct weir_flow *f, uint64_t request, uint32_t status,
+                                  uint64_t pause_ns, uint64_t now_ns);
 /* The upstream exchange ended, however it did; exactly once per DISPATCH. */
-void weir_flow_ended(struct weir_flow *f, uint32_t request, const struct weir_call_facts *facts,
+void weir_flow_ended(struct weir_flow *f, uint64_t request, const struct weir_call_facts *facts,
                      uint64_t now_ns);
 /* The client hung up or stopped reading; any state. */
-void weir_flow_client_gone(struct weir_flow *f, uint32_t request, uint64_t now_ns);
+void weir_flow_client_gone(struct weir_flow *f, uint64_t request, uint64_t now_ns);
 
-/* No new admissions; those waiting at queue_until_ns are refused, answers alive at cut_at_ns are cut. */
+/* No new admissions; those waiting at queue_until_ns are refused, answers alive at cut_at_ns are
+ * cut. */
 void weir_flow_drain(struct weir_flow *f, uint64_t queue_until_ns, uint64_t cut_at_ns);
 
 /* Dispatches what may go now. Call once after each batch of events. */
 void weir_flow_pump(struct weir_flow *f, uint64_t now_ns);
-/* When time alone next changes something (a bucket fills, a deadline, a cool-down ends); WEIR_NEVER_NS. */
+/* When time alone next changes something (a bucket fills, a deadline, a cool-down ends);
+ * WEIR_NEVER_NS. */
 uint64_t weir_flow_due_ns(const struct weir_flow *f);
 /* Lets time do that. Follow with the pump. */
 void weir_flow_tick(struct weir_flow *f, uint64_t now_ns);
@@ -281,7 +241,7 @@ WEIR_MUST_USE bool weir_flow_next(struct weir_flow *f, struct weir_effect *effec
 /* Looking in: copies, for the admin API, rate-limit headers and metrics. */
 struct weir_flow_limit { /* the tightest limit of one dimension; limit 0: none */
     uint64_t limit, remaining;
-    uint64_t reset_ns;   /* until full again */
+    uint64_t reset_ns; /* until full again */
 };
 struct weir_tenant_view {
     uint32_t waiting, in_flight;
@@ -305,7 +265,8 @@ struct weir_pool_view {
 struct weir_flow_view {
     uint32_t requests_now, waiters_now, in_flight_now, holds_now;
     uint64_t waiting_bytes_now;
-    uint64_t refusals[WEIR_REFUSAL_COUNT]; /* since start, by reason; those the host refused are not here */
+    uint64_t refusals[WEIR_REFUSAL_COUNT]; /* since start, by reason; those the host refused are not
+                                              here */
 };
 void weir_flow_tenant_view(const struct weir_flow *f, uint32_t tenant, uint64_t now_ns,
                            struct weir_tenant_view *view);
@@ -314,11 +275,14 @@ void weir_flow_upstream_view(const struct weir_flow *f, uint32_t upstream, uint6
 void weir_flow_pool_view(const struct weir_flow *f, uint32_t pool, uint64_t now_ns,
                          struct weir_pool_view *view);
 void weir_flow_view(const struct weir_flow *f, struct weir_flow_view *view);
+/* How good the estimates of a model's input were. */
+void weir_flow_coverage(const struct weir_flow *f, uint32_t model, struct weir_coverage *coverage);
 
 /* One live hold, for GET /v1/holds: iterate *cursor from 0 until false. */
 struct weir_hold_view {
     uint64_t hold, estimate_tok, age_ns;
-    uint32_t tenant, model, request;
+    uint32_t tenant, model;
+    uint64_t request;
     const char *state; /* "waiting", "granted", ... */
 };
 WEIR_MUST_USE bool weir_flow_hold_view(const struct weir_flow *f, uint32_t *cursor, uint64_t now_ns,

@@ -18,7 +18,7 @@ enum weir_refusal {
     WEIR_REFUSAL_TOO_LARGE,         /* costs more than a bucket or grant can ever hold */
     WEIR_REFUSAL_BUDGET_EXHAUSTED,
     WEIR_REFUSAL_TENANT_PAUSED,
-    WEIR_REFUSAL_UPSTREAM_OPEN,     /* breaker open, or a 429 pause outlasts the deadline */
+    WEIR_REFUSAL_UPSTREAM_OPEN, /* breaker open, or a 429 pause outlasts the deadline */
     WEIR_REFUSAL_UPSTREAM_UNAVAILABLE,
     WEIR_REFUSAL_UPSTREAM_TIMEOUT,
     WEIR_REFUSAL_LEDGER_UNAVAILABLE,
@@ -27,19 +27,19 @@ enum weir_refusal {
     WEIR_REFUSAL_IDEMPOTENCY_MISMATCH,
     WEIR_REFUSAL_IDEMPOTENCY_LOST,
     WEIR_REFUSAL_KEY_UNKNOWN,
-    WEIR_REFUSAL_KEYS_DIFFER,       /* two differing credentials in one request */
-    WEIR_REFUSAL_ORIGIN,            /* a browser in pass-through mode */
+    WEIR_REFUSAL_KEYS_DIFFER, /* two differing credentials in one request */
+    WEIR_REFUSAL_ORIGIN,      /* a browser in pass-through mode */
     WEIR_REFUSAL_PATH_NOT_METERED,
     WEIR_REFUSAL_MODEL_NOT_ALLOWED,
     WEIR_REFUSAL_MODEL_UNKNOWN,
-    WEIR_REFUSAL_NOT_FOUND,         /* no upstream serves this path */
+    WEIR_REFUSAL_NOT_FOUND, /* no upstream serves this path */
     WEIR_REFUSAL_MALFORMED,
     WEIR_REFUSAL_SLOW_BODY,
     WEIR_REFUSAL_BODY_TOO_LARGE,
     WEIR_REFUSAL_HEAD_TOO_LARGE,
     WEIR_REFUSAL_ENCODING_UNKNOWN,
-    WEIR_REFUSAL_UPGRADE,           /* 501 */
-    WEIR_REFUSAL_INTERNAL,          /* a table is full that should not be: 503 */
+    WEIR_REFUSAL_UPGRADE,  /* 501 */
+    WEIR_REFUSAL_INTERNAL, /* a table is full that should not be: 503 */
     WEIR_REFUSAL_COUNT
 };
 
@@ -51,8 +51,8 @@ enum weir_repeat {
 };
 
 struct weir_refusal_row {
-    uint16_t status;     /* HTTP */
-    const char *code;    /* machine code in body, log and metric label; one word with underscores */
+    uint16_t status;  /* HTTP */
+    const char *code; /* machine code in body, log and metric label; one word with underscores */
     enum weir_repeat repeat;
     const char *message; /* one sentence: what, and what to do */
 };
