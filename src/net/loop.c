@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define EVENTS_PER_TURN 256
+#define HOOK_ROUNDS_MAX 16 /* then the rest waits for the next turn, which comes at once */
 #define EVENTS_WATCHED (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
 /* By descriptor. An event carries descriptor and generation, so one for a descriptor that was
@@ -22,6 +23,7 @@ struct weir_loop {
     int epoll_fd;
     uint64_t now_ns, turns;
     bool time_is_set;
+    bool hooks_again;
     struct entry *entries;
     size_t entry_count;
     struct weir_hook *hooks;
@@ -186,6 +188,22 @@ void weir_loop_hook_remove(struct weir_loop *loop, struct weir_hook *hook)
     }
 }
 
+void weir_loop_hooks_again(struct weir_loop *loop)
+{
+    loop->hooks_again = true;
+}
+
+static void turn_hooks(struct weir_loop *loop)
+{
+    for (int round = 0; round < HOOK_ROUNDS_MAX; round++) {
+        loop->hooks_again = false;
+        for (struct weir_hook *h = loop->hooks; h; h = h->next)
+            h->run(h);
+        if (!loop->hooks_again)
+            return;
+    }
+}
+
 void weir_loop_park(struct weir_loop *loop, void *memory)
 {
     if (!memory)
@@ -211,7 +229,7 @@ void weir_loop_time_set(struct weir_loop *loop, uint64_t now_ns)
 static int turn_wait_ms(const struct weir_loop *loop, uint64_t wait_ns)
 {
     uint64_t next_ns = weir_wheel_next_ns(&loop->wheel);
-    if (next_ns <= loop->now_ns)
+    if (next_ns <= loop->now_ns || loop->hooks_again)
         return 0;
     /* now_ns is as old as the last turn's start, so a timer is late by what that turn took at most:
      * less than a tick, and cheaper than a second look at the clock. */
@@ -242,8 +260,7 @@ int weir_loop_turn(struct weir_loop *loop, uint64_t wait_ns)
             e->io->ready(e->io, loop->events[i].events);
     }
     weir_wheel_advance(&loop->wheel, loop->now_ns);
-    for (struct weir_hook *h = loop->hooks; h; h = h->next)
-        h->run(h);
+    turn_hooks(loop);
     parked_free(loop);
     return 0;
 }

@@ -67,6 +67,10 @@ void weir_timer_cancel(struct weir_loop *loop, struct weir_timer *timer);
 /* The hook must stay until it is removed or the loop is destroyed. remove: not inside a hook. */
 void weir_loop_at_turn_end(struct weir_loop *loop, struct weir_hook *hook);
 void weir_loop_hook_remove(struct weir_loop *loop, struct weir_hook *hook);
+/* There is work for a hook that may have run already in this turn: all hooks run once more, in
+ * order, before the turn ends. Outside of hooks it changes nothing, they are still to come. Whoever
+ * queues work for a hook calls this, so that the order of hooks never matters. */
+void weir_loop_hooks_again(struct weir_loop *loop);
 /* free()s memory at the end of this turn. NULL is fine. */
 void weir_loop_park(struct weir_loop *loop, void *memory);
 

@@ -193,6 +193,37 @@ static void loop__a_turn__runs_events_then_timers_then_hooks_in_order(void **sta
     weir_loop_destroy(loop);
 }
 
+static int late_work;
+
+static void hook_late(struct weir_hook *hook)
+{
+    (void)hook;
+    if (late_work > 0 && late_work-- > 0)
+        weir_loop_hooks_again(trace_loop); /* work for a, which ran before */
+}
+
+static void
+loop__hook_that_makes_work_for_an_earlier_one__runs_all_again_in_the_same_turn(void **state)
+{
+    (void)state;
+    struct weir_loop *loop = trace_loop = weir_loop_create();
+    struct weir_hook a = {.run = hook_a}, late = {.run = hook_late};
+    weir_loop_at_turn_end(loop, &a);
+    weir_loop_at_turn_end(loop, &late);
+    memset(trace, 0, sizeof trace);
+    late_work = 2;
+    CHECK_INT(weir_loop_turn(loop, 0), 0);
+    CHECK_STR(trace, "aaa");
+    /* Endless work does not keep the sockets waiting, and the next turn does not wait. */
+    late_work = 40;
+    memset(trace, 0, sizeof trace);
+    a.run = hook_late;
+    CHECK_INT(weir_loop_turn(loop, 0), 0);
+    CHECK_INT(weir_loop_turn(loop, WEIR_NEVER_NS), 0);
+    CHECK_INT(late_work, 0);
+    weir_loop_destroy(loop);
+}
+
 struct tick {
     struct weir_timer timer;
     int fired;
@@ -311,6 +342,8 @@ int main(void)
         cmocka_unit_test(loop__io_closed_by_another_callback_of_the_turn__gets_no_event),
         cmocka_unit_test(loop__descriptor_given_out_again_within_a_turn__gets_no_stale_event),
         cmocka_unit_test(loop__a_turn__runs_events_then_timers_then_hooks_in_order),
+        cmocka_unit_test(
+            loop__hook_that_makes_work_for_an_earlier_one__runs_all_again_in_the_same_turn),
         cmocka_unit_test(loop__time_set_by_a_test__moves_timers_without_waiting),
         cmocka_unit_test(loop__real_timer__ends_the_wait_and_is_not_early),
         cmocka_unit_test(loop__wakes_from_other_threads__lose_nothing),
