@@ -23,7 +23,7 @@ static const struct {
 
 /* A perfect hash of the listed names: length, first, middle and last character, each times a factor
  * that was found by trying until no two names met. A new name goes to the slot that the test
- * http1_name__each_listed_name__has_the_slot_of_its_hash prints; should that be taken, other
+ * http1_name__each_listed_name__is_known_in_any_case prints; should that be taken, other
  * factors are needed, and all slots move. */
 #define SLOT_COUNT 128
 
