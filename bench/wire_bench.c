@@ -1,0 +1,114 @@
+/* wire_bench: what the parsers of src/wire cost, on this machine.
+ *
+ *   meson setup build-bench -Dbench=true && ninja -C build-bench && build-bench/bench/wire_bench
+ *
+ * Each row is the median of 21 runs; a run repeats its work for about 10 ms. CPU time of this thread.
+ * Bodies are made here: prose with escapes and some UTF-8, as chat bodies are. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "wire/request.h"
+
+#define RUNS 21
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * WEIR_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static int compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Prints the median cost of work(arg), and per byte. */
+static void measure(const char *name, void (*work)(void *), void *arg, size_t bytes)
+{
+    double ns[RUNS];
+    uint64_t rounds = 1;
+    for (;;) {
+        uint64_t start = cpu_ns();
+        for (uint64_t i = 0; i < rounds; i++)
+            work(arg);
+        if (cpu_ns() - start > 10 * WEIR_NS_PER_MS)
+            break;
+        rounds *= 2;
+    }
+    for (int run = 0; run < RUNS; run++) {
+        uint64_t start = cpu_ns();
+        for (uint64_t i = 0; i < rounds; i++)
+            work(arg);
+        ns[run] = (double)(cpu_ns() - start) / (double)rounds;
+    }
+    qsort(ns, RUNS, sizeof ns[0], compare_double);
+    printf("%-44s %8zu bytes %10.1f ns %8.2f GB/s   (%.1f .. %.1f)\n", name, bytes, ns[RUNS / 2],
+           (double)bytes / ns[RUNS / 2], ns[0], ns[RUNS - 1]);
+}
+
+/* --- Requests --- */
+
+struct body {
+    char *text;
+    size_t bytes;
+    enum weir_api api;
+    struct weir_request_facts facts;
+};
+
+static void read_body(void *arg)
+{
+    struct body *b = arg;
+    if (weir_request_read(&b->facts, b->api, b->text, b->bytes) != WEIR_REQUEST_OK)
+        abort();
+}
+
+static struct body chat_body(size_t bytes, const char *sentence)
+{
+    struct body b = {.text = malloc(bytes + 1024), .api = WEIR_API_OPENAI_CHAT};
+    if (!b.text)
+        abort();
+    size_t at = (size_t)sprintf(b.text, "{\"model\":\"gpt-4.1-mini\",\"stream\":true,\"max_tokens\":"
+                                        "256,\"temperature\":0.7,\"user\":\"seat-07\",\"messages\":"
+                                        "[{\"role\":\"system\",\"content\":\"Answer briefly.\"}");
+    while (at < bytes) {
+        at += (size_t)sprintf(b.text + at, ",{\"role\":\"user\",\"content\":\"");
+        for (int i = 0; i < 6; i++)
+            at += (size_t)sprintf(b.text + at, "%s", sentence);
+        at += (size_t)sprintf(b.text + at, "\"}");
+    }
+    at += (size_t)sprintf(b.text + at, "]}");
+    b.bytes = at;
+    return b;
+}
+
+static void bench_requests(void)
+{
+    static const char prose[] = "The ferry to the island leaves at 7:05 \\u2014 bring 3 euros in "
+                                "coins, and a warm coat.\\n";
+    static const char plain[] = "The ferry to the island leaves at 7:05, so bring three euros in "
+                                "coins and a warm coat. ";
+    static const char chinese[] = "\xe6\xb8\xa1\xe8\xbd\xae\xe4\xb8\x83\xe7\x82\xb9\xe4\xba\x94"
+                                  "\xe5\x88\x86\xe5\xbc\x80\xe8\xb5\xb0\xe3\x80\x82";
+    static const size_t sizes[] = {1500, 20000, 200000};
+    for (size_t i = 0; i < WEIR_COUNT(sizes); i++) {
+        struct body b = chat_body(sizes[i], prose);
+        measure("request facts, prose with escapes", read_body, &b, b.bytes);
+        free(b.text);
+    }
+    struct body b = chat_body(1500, plain);
+    measure("request facts, plain prose", read_body, &b, b.bytes);
+    free(b.text);
+    b = chat_body(1800, chinese);
+    measure("request facts, Chinese", read_body, &b, b.bytes);
+    free(b.text);
+}
+
+int main(void)
+{
+    bench_requests();
+    return 0;
+}
