@@ -95,8 +95,9 @@ void weir_target_destroy(struct weir_target *target); /* no call may be alive */
  * handler must outlive the call. */
 struct weir_call *weir_call_start(struct weir_target *target, const struct weir_call_request *request,
                                   const struct weir_call_handler *handler, void *ctx);
-/* Closes the connection (an answer half read cannot be pooled); no callback follows. */
-void weir_call_cancel(struct weir_call *call);
+/* Closes the connection (an answer half read cannot be pooled); no callback follows. true: a request byte may have
+ * reached the peer, even if sent() was not called yet. */
+bool weir_call_cancel(struct weir_call *call);
 /* Back-pressure: stops reading the answer, and starts again. The idle timer stands still meanwhile. */
 void weir_call_pause(struct weir_call *call);
 void weir_call_resume(struct weir_call *call);
