@@ -85,6 +85,13 @@ ssize_t weir_stream_writev(struct weir_stream *s, const struct iovec *iov, int c
     return s->ssl ? stream_tls_write(s, iov, count) : stream_socket_write(s, iov, (size_t)count);
 }
 
+void weir_stream_shutdown(struct weir_stream *s)
+{
+    if (s->ssl)
+        stream_tls_shutdown(s);
+    shutdown(s->io.fd, SHUT_WR);
+}
+
 void weir_stream_close(struct weir_stream *s, struct weir_loop *loop, bool reset)
 {
     if (!s->open)

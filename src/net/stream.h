@@ -73,6 +73,8 @@ WEIR_MUST_USE ssize_t weir_stream_read(struct weir_stream *s, void *buf, size_t 
  */
 WEIR_MUST_USE ssize_t weir_stream_writev(struct weir_stream *s, const struct iovec *iov, int count);
 
+/* No more will be written: FIN, with TLS a close-notify before it. Reading goes on. */
+void weir_stream_shutdown(struct weir_stream *s);
 /* Removes from the loop and closes; nothing for a stream that is not open (all-zero is not open).
  * reset: RST instead of FIN (and no TLS close-notify). */
 void weir_stream_close(struct weir_stream *s, struct weir_loop *loop, bool reset);

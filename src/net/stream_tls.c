@@ -350,6 +350,14 @@ ssize_t stream_tls_write(struct weir_stream *s, const struct iovec *iov, int cou
     }
 }
 
+void stream_tls_shutdown(struct weir_stream *s)
+{
+    ERR_clear_error();
+    if (!SSL_in_init(s->ssl))
+        SSL_shutdown(s->ssl);
+    ERR_clear_error();
+}
+
 void stream_tls_close(struct weir_stream *s, bool quiet)
 {
     ERR_clear_error();
