@@ -68,7 +68,7 @@ void weir_lanes_correct(struct weir_lanes *l, uint32_t lane, uint32_t tenant, in
 void weir_lanes_suspend(struct weir_lanes *l, uint32_t tenant);
 void weir_lanes_resume(struct weir_lanes *l, uint32_t tenant);
 bool weir_lanes_is_suspended(const struct weir_lanes *l, uint32_t tenant);
-bool weir_lanes_tenant_matters(const struct weir_lanes *l, uint32_t tenant);
+bool weir_lanes_tenant_matters(struct weir_lanes *l, uint32_t tenant);
 void weir_lanes_tenant_forget(struct weir_lanes *l, uint32_t tenant);
 
 /* In all lanes: items waiting, suspended tenants' included; items of tenants in the order; one

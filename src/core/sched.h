@@ -122,14 +122,14 @@ uint32_t weir_sched_tenants_ready(const struct weir_sched *s);
  * by how much it is ahead of an arrival of now, 0 when not. */
 uint32_t weir_sched_tenant_items(const struct weir_sched *s, uint32_t tenant);
 uint32_t weir_sched_tenant_head(const struct weir_sched *s, uint32_t tenant);
-uint64_t weir_sched_tenant_debt_uwork(const struct weir_sched *s, uint32_t tenant);
+uint64_t weir_sched_tenant_debt_uwork(struct weir_sched *s, uint32_t tenant);
 
 /* The item behind this one in its tenant's FIFO, WEIR_NONE at the end: to walk a FIFO from its
  * head. */
 uint32_t weir_sched_item_next(const struct weir_sched *s, uint32_t item);
 
 /* Whether forgetting a tenant would lose something: items, a suspension, or a debt. */
-bool weir_sched_tenant_matters(const struct weir_sched *s, uint32_t tenant);
+bool weir_sched_tenant_matters(struct weir_sched *s, uint32_t tenant);
 
 /* Makes a tenant's place as new (weight 1), for another tenant to use. It has no items. The host
  * sees to it that no correction for the old tenant comes afterwards. */

@@ -49,6 +49,10 @@ enum weir_config_exhausted {
     WEIR_CONFIG_EXHAUSTED_FALLBACK /* route to fallback_upstream; the ledger stays the truth */
 };
 
+enum weir_config_period {
+    WEIR_CONFIG_PERIOD_NONE /* one grant for the life of the process */
+};
+
 /* `2/s`, `100/m`, `1.5M/h`: count in each per_ns. No limit when count is 0. */
 struct weir_config_rate {
     uint64_t count;
@@ -177,6 +181,7 @@ struct weir_config_scope {
     const char *parent; /* NULL: none */
     uint32_t parent_index;
     int64_t granted_tok;
+    enum weir_config_period period;
     enum weir_config_exhausted on_exhausted;
     const char *fallback_upstream; /* NULL unless on_exhausted is fallback */
     uint32_t fallback_index;       /* into upstreams, WEIR_NONE */

@@ -11,4 +11,10 @@
  * signal. */
 int weir_gateway_run(const struct weir_config *config);
 
+/* Set by the host before weir_gateway_run, which calls it once both listeners are open: the ports are
+ * those really taken (port 0 in the configuration takes any). NULL: nobody wants to know. */
+typedef void weir_gateway_ready_fn(const struct weir_config *config, uint16_t listen_port,
+                                   uint16_t admin_port);
+extern weir_gateway_ready_fn *weir_gateway_ready;
+
 #endif

@@ -119,10 +119,11 @@ struct weir_log *weir_log_open(const char *access_path, char *error_text, size_t
     if (access_path && strcmp(access_path, "-") != 0) {
         fd = open(access_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
         if (fd < 0) {
-            snprintf(error_text, error_bytes,
-                     "cannot open the access log %s: %s; make its folder writable, or set log.access "
-                     "to another path or to off",
-                     access_path, strerror(errno));
+            snprintf(
+                error_text, error_bytes,
+                "cannot open the access log %s: %s; make its folder writable, or set log.access "
+                "to another path or to off",
+                access_path, strerror(errno));
             return NULL;
         }
     }

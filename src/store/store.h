@@ -135,6 +135,8 @@ struct weir_memory_store_config {
  * memory. Its tables are mapped, not touched: unused room costs nothing. */
 WEIR_MUST_USE struct weir_store *
 weir_memory_store_open(const struct weir_memory_store_config *config);
+/* weir_ledger_audit of a memory store: NULL, or the fact that is false. For tests. */
+const char *weir_memory_store_audit(struct weir_store *st);
 
 /* For tests: behaves as a durable store at its worst, around another store (which it owns from then
  * on). Operations wait for a batch; settles and voids go before the rest; answers come late. */

@@ -66,17 +66,6 @@ void weir_hints_header(struct weir_hints *h, const char *name, size_t name_bytes
 struct weir_hint weir_hints_result(struct weir_hints *h, uint16_t status, enum weir_dialect dialect,
                                    const char *error_type, const char *error_code, int64_t unix_ns);
 
-/* --- Parsers, public for tests and for others with the same need. --- */
-
-/* "6m0s", "2m59.56s", "74ms", "1h2m3s", "0s"; also µs/us, ns, d. */
-WEIR_MUST_USE bool weir_parse_go_duration(const char *s, size_t n, uint64_t *ns);
-/* "Sun, 06 Nov 1994 08:49:37 GMT" and the two obsolete forms of RFC 9110. */
-WEIR_MUST_USE bool weir_parse_http_date(const char *s, size_t n, int64_t *unix_s);
-/* "2025-11-30T00:00:38Z", fractions, offsets. */
-WEIR_MUST_USE bool weir_parse_rfc3339(const char *s, size_t n, int64_t *unix_ns);
-/* Decimal number, optional fraction, times unit_ns; rounded up. */
-WEIR_MUST_USE bool weir_parse_decimal_ns(const char *s, size_t n, uint64_t unit_ns, uint64_t *ns);
-
 /* --- Writers: header lines "name: value\r\n", no NUL. Each returns the bytes written, 0 when it
  * does not fit (128 bytes are enough for a hint, 1024 for limits). --- */
 
@@ -91,11 +80,5 @@ WEIR_MUST_USE size_t weir_hint_write_permanent(char *out, size_t cap, uint64_t w
 WEIR_MUST_USE size_t weir_limits_write(char *out, size_t cap, enum weir_dialect dialect,
                                        const struct weir_limit_view limits[WEIR_DIM_COUNT],
                                        int64_t unix_ns);
-/* Go's form of a duration ("6m0s", "74ms"). */
-WEIR_MUST_USE size_t weir_write_go_duration(char *out, size_t cap, uint64_t ns);
-/* RFC 3339, whole seconds, rounded up: "2025-11-30T00:00:38Z". */
-WEIR_MUST_USE size_t weir_write_rfc3339(char *out, size_t cap, int64_t unix_ns);
-/* IMF-fixdate, as in a Date header: 29 bytes. */
-WEIR_MUST_USE size_t weir_write_http_date(char *out, size_t cap, int64_t unix_s);
 
 #endif

@@ -1,0 +1,346 @@
+#include "core/lanes.h"
+
+#include "core/num.h"
+
+#define LINE 64u
+
+struct lane {
+    struct weir_sched *sched;
+    uint32_t floor_percent;
+    uint64_t largest_uwork; /* largest item since the lane last held none */
+    /* Hundredths of micro-work that the floor promises and the lane has not had; 0 while it is
+     * empty. 128 bits: a promise is percent x work. */
+    unsigned __int128 behind;
+};
+
+struct lanes_tenant {
+    uint16_t weight; /* 0 means 1 */
+    uint8_t lanes;   /* bit l: lane l's scheduler knows this tenant */
+    uint8_t suspended;
+};
+_Static_assert(WEIR_SCHED_WEIGHT_MAX <= UINT16_MAX, "a weight fits");
+_Static_assert(WEIR_LANES_MAX <= 8, "a lane has a bit");
+
+struct weir_lanes {
+    struct weir_lanes_limits limits;
+    struct weir_sched_item *items;
+    struct lanes_tenant *tenants;
+    struct lane lane[WEIR_LANES_MAX];
+};
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static struct weir_sched_limits sched_limits(struct weir_lanes_limits limits)
+{
+    return (struct weir_sched_limits){limits.tenants_max, limits.items_max};
+}
+
+bool weir_lanes_config_ok(const struct weir_lane_config *config, uint32_t lanes)
+{
+    if (lanes == 0 || lanes > WEIR_LANES_MAX)
+        return false;
+    uint32_t left_percent = 100;
+    for (uint32_t i = 0; i < lanes; i++) {
+        if (config[i].floor_percent > left_percent)
+            return false;
+        left_percent -= config[i].floor_percent;
+    }
+    return true;
+}
+
+size_t weir_lanes_bytes(struct weir_lanes_limits limits)
+{
+    return LINE + round_up(sizeof(struct weir_lanes)) +
+           round_up(limits.tenants_max * sizeof(struct lanes_tenant)) +
+           limits.lanes * round_up(weir_sched_bytes(sched_limits(limits)));
+}
+
+struct weir_lanes *weir_lanes_init(void *mem, size_t bytes, struct weir_lanes_limits limits,
+                                   const struct weir_lane_config *config,
+                                   struct weir_sched_item *items)
+{
+    WEIR_INVARIANT(weir_lanes_config_ok(config, limits.lanes));
+    WEIR_INVARIANT(bytes >= weir_lanes_bytes(limits));
+    unsigned char *at = mem;
+    at += (LINE - (uintptr_t)at % LINE) % LINE;
+    struct weir_lanes *l = (void *)at;
+    at += round_up(sizeof *l);
+    l->limits = limits;
+    l->items = items;
+    l->tenants = (void *)at;
+    at += round_up(limits.tenants_max * sizeof(struct lanes_tenant));
+    size_t sched_bytes = round_up(weir_sched_bytes(sched_limits(limits)));
+    for (uint32_t i = 0; i < limits.lanes; i++, at += sched_bytes) {
+        l->lane[i].floor_percent = config[i].floor_percent;
+        l->lane[i].sched =
+            weir_sched_init(at, sched_bytes, sched_limits(limits), config[i].policy, items);
+    }
+    return l;
+}
+
+static struct lane *lane_at(struct weir_lanes *l, uint32_t lane)
+{
+    WEIR_INVARIANT(lane < l->limits.lanes);
+    return &l->lane[lane];
+}
+
+static struct lanes_tenant *tenant_at(const struct weir_lanes *l, uint32_t tenant)
+{
+    WEIR_INVARIANT(tenant < l->limits.tenants_max);
+    return &l->tenants[tenant];
+}
+
+static bool has_waiters(const struct lane *lane)
+{
+    return weir_sched_tenants_ready(lane->sched) > 0;
+}
+
+/* A lane whose items are gone, or belong to suspended tenants, earns nothing and keeps nothing. */
+static void lane_note_empty(struct lane *lane)
+{
+    if (!has_waiters(lane))
+        lane->behind = 0;
+    if (weir_sched_items(lane->sched) == 0)
+        lane->largest_uwork = 0;
+}
+
+static void lane_note_item(struct lane *lane, uint64_t work_uwork)
+{
+    uint64_t clamped = weir_min_u64(work_uwork, (uint64_t)WEIR_SCHED_WORK_MAX_UWORK);
+    lane->largest_uwork = weir_max_u64(lane->largest_uwork, clamped);
+}
+
+/* Lanes whose scheduler first meets a tenant learn what holds for it in all of them. */
+static void lane_meet_tenant(struct weir_lanes *l, uint32_t lane, uint32_t tenant)
+{
+    struct lanes_tenant *t = tenant_at(l, tenant);
+    uint8_t bit = (uint8_t)(1u << lane);
+    if (t->lanes & bit)
+        return;
+    t->lanes |= bit;
+    weir_sched_set_weight(l->lane[lane].sched, tenant, t->weight ? t->weight : 1);
+    if (t->suspended)
+        weir_sched_suspend(l->lane[lane].sched, tenant);
+}
+
+static bool knows_tenant(const struct weir_lanes *l, uint32_t lane, uint32_t tenant)
+{
+    return tenant_at(l, tenant)->lanes >> lane & 1;
+}
+
+void weir_lanes_set_weight(struct weir_lanes *l, uint32_t tenant, uint32_t weight)
+{
+    WEIR_INVARIANT(weight >= 1 && weight <= WEIR_SCHED_WEIGHT_MAX);
+    tenant_at(l, tenant)->weight = (uint16_t)weight;
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        if (knows_tenant(l, i, tenant))
+            weir_sched_set_weight(l->lane[i].sched, tenant, weight);
+}
+
+void weir_lanes_enqueue(struct weir_lanes *l, uint32_t lane, uint32_t tenant, uint32_t item,
+                        uint64_t work_uwork)
+{
+    struct lane *into = lane_at(l, lane);
+    lane_meet_tenant(l, lane, tenant);
+    weir_sched_enqueue(into->sched, tenant, item, work_uwork);
+    l->items[item].lane = lane;
+    lane_note_item(into, work_uwork);
+}
+
+void weir_lanes_remove(struct weir_lanes *l, uint32_t item)
+{
+    struct lane *from = lane_at(l, weir_lanes_item_lane(l, item));
+    weir_sched_remove(from->sched, item);
+    lane_note_empty(from);
+}
+
+static unsigned __int128 promise(uint64_t percent, uint64_t work_uwork)
+{
+    return (unsigned __int128)percent * work_uwork;
+}
+
+/* Work that was dispatched in `served`: the floors of all lanes with waiters grow by their part of
+ * it, and what the lane got comes off its own. What it got beyond is not held against it. */
+static void floors_charge(struct weir_lanes *l, struct lane *served, uint64_t work_uwork)
+{
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        if (has_waiters(&l->lane[i]) || &l->lane[i] == served)
+            l->lane[i].behind += promise(l->lane[i].floor_percent, work_uwork);
+    unsigned __int128 had = promise(100, work_uwork);
+    served->behind = served->behind > had ? served->behind - had : 0;
+}
+
+/* The reverse, for work that was charged and not used. The lane itself becomes due at most: how
+ * much of that work counted towards its floor is not known any more. */
+static void floors_refund(struct weir_lanes *l, struct lane *served, uint64_t work_uwork)
+{
+    for (uint32_t i = 0; i < l->limits.lanes; i++) {
+        struct lane *lane = &l->lane[i];
+        if (lane == served)
+            continue;
+        unsigned __int128 less = promise(lane->floor_percent, work_uwork);
+        lane->behind = lane->behind > less ? lane->behind - less : 0;
+    }
+    if (served->floor_percent == 0 || !has_waiters(served))
+        return;
+    unsigned __int128 due = promise(100, served->largest_uwork);
+    unsigned __int128 back = promise(100 - served->floor_percent, work_uwork);
+    if (served->behind < due)
+        served->behind = back < due - served->behind ? served->behind + back : due;
+}
+
+/* The lane to serve: of those that are behind their floor by their largest item, the one furthest
+ * beyond; else the highest with waiters. */
+static uint32_t lane_choose(const struct weir_lanes *l)
+{
+    uint32_t chosen = WEIR_NONE;
+    unsigned __int128 most = 0;
+    for (uint32_t i = 0; i < l->limits.lanes; i++) {
+        const struct lane *lane = &l->lane[i];
+        if (lane->floor_percent == 0 || !has_waiters(lane))
+            continue;
+        unsigned __int128 due = promise(100, lane->largest_uwork);
+        if (lane->behind >= due && (chosen == WEIR_NONE || lane->behind - due > most)) {
+            chosen = i;
+            most = lane->behind - due;
+        }
+    }
+    for (uint32_t i = 0; chosen == WEIR_NONE && i < l->limits.lanes; i++)
+        if (has_waiters(&l->lane[i]))
+            chosen = i;
+    return chosen;
+}
+
+bool weir_lanes_peek(struct weir_lanes *l, struct weir_lanes_choice *choice)
+{
+    uint32_t lane = lane_choose(l);
+    if (lane == WEIR_NONE)
+        return false;
+    struct weir_sched_choice inner;
+    bool found = weir_sched_peek(l->lane[lane].sched, &inner);
+    WEIR_INVARIANT(found);
+    *choice = (struct weir_lanes_choice){lane, inner.tenant, inner.item, inner.work_uwork};
+    return true;
+}
+
+struct weir_lanes_choice weir_lanes_take(struct weir_lanes *l)
+{
+    uint32_t lane = lane_choose(l);
+    WEIR_INVARIANT(lane != WEIR_NONE);
+    struct weir_sched_choice inner = weir_sched_take(l->lane[lane].sched);
+    floors_charge(l, &l->lane[lane], inner.work_uwork);
+    lane_note_empty(&l->lane[lane]);
+    return (struct weir_lanes_choice){lane, inner.tenant, inner.item, inner.work_uwork};
+}
+
+void weir_lanes_put_back(struct weir_lanes *l, uint32_t lane, uint32_t tenant, uint32_t item,
+                         uint64_t work_uwork)
+{
+    struct lane *into = lane_at(l, lane);
+    lane_meet_tenant(l, lane, tenant);
+    weir_sched_put_back(into->sched, tenant, item, work_uwork);
+    l->items[item].lane = lane;
+    lane_note_item(into, work_uwork);
+    floors_refund(l, into, work_uwork);
+}
+
+void weir_lanes_correct(struct weir_lanes *l, uint32_t lane, uint32_t tenant, int64_t delta_uwork)
+{
+    struct lane *of = lane_at(l, lane);
+    weir_sched_correct(of->sched, tenant, delta_uwork);
+    uint64_t work_uwork =
+        weir_min_u64(weir_abs_i64(delta_uwork), (uint64_t)WEIR_SCHED_WORK_MAX_UWORK);
+    if (delta_uwork >= 0)
+        floors_charge(l, of, work_uwork);
+    else
+        floors_refund(l, of, work_uwork);
+    lane_note_empty(of);
+}
+
+void weir_lanes_suspend(struct weir_lanes *l, uint32_t tenant)
+{
+    tenant_at(l, tenant)->suspended = 1;
+    for (uint32_t i = 0; i < l->limits.lanes; i++) {
+        if (!knows_tenant(l, i, tenant))
+            continue;
+        weir_sched_suspend(l->lane[i].sched, tenant);
+        lane_note_empty(&l->lane[i]);
+    }
+}
+
+void weir_lanes_resume(struct weir_lanes *l, uint32_t tenant)
+{
+    tenant_at(l, tenant)->suspended = 0;
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        if (knows_tenant(l, i, tenant))
+            weir_sched_resume(l->lane[i].sched, tenant);
+}
+
+bool weir_lanes_is_suspended(const struct weir_lanes *l, uint32_t tenant)
+{
+    return tenant_at(l, tenant)->suspended;
+}
+
+bool weir_lanes_tenant_matters(struct weir_lanes *l, uint32_t tenant)
+{
+    if (tenant_at(l, tenant)->suspended)
+        return true;
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        if (knows_tenant(l, i, tenant) && weir_sched_tenant_matters(l->lane[i].sched, tenant))
+            return true;
+    return false;
+}
+
+void weir_lanes_tenant_forget(struct weir_lanes *l, uint32_t tenant)
+{
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        if (knows_tenant(l, i, tenant))
+            weir_sched_tenant_forget(l->lane[i].sched, tenant);
+    *tenant_at(l, tenant) = (struct lanes_tenant){0};
+}
+
+uint32_t weir_lanes_items(const struct weir_lanes *l)
+{
+    uint32_t items = 0;
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        items += weir_sched_items(l->lane[i].sched);
+    return items;
+}
+
+uint32_t weir_lanes_items_ready(const struct weir_lanes *l)
+{
+    uint32_t items = 0;
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        items += weir_sched_items_ready(l->lane[i].sched);
+    return items;
+}
+
+uint32_t weir_lanes_tenant_items(const struct weir_lanes *l, uint32_t tenant)
+{
+    uint32_t items = 0;
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        if (knows_tenant(l, i, tenant))
+            items += weir_sched_tenant_items(l->lane[i].sched, tenant);
+    return items;
+}
+
+uint32_t weir_lanes_item_lane(const struct weir_lanes *l, uint32_t item)
+{
+    WEIR_INVARIANT(item < l->limits.items_max);
+    return l->items[item].lane;
+}
+
+const struct weir_sched *weir_lanes_sched(const struct weir_lanes *l, uint32_t lane)
+{
+    WEIR_INVARIANT(lane < l->limits.lanes);
+    return l->lane[lane].sched;
+}
+
+uint64_t weir_lanes_behind_uwork(const struct weir_lanes *l, uint32_t lane)
+{
+    WEIR_INVARIANT(lane < l->limits.lanes);
+    return (uint64_t)(l->lane[lane].behind / 100);
+}

@@ -1,0 +1,301 @@
+#include "gateway/admin.h"
+
+#include <jansson.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/state.h"
+
+#define ADMIN_HOLDS_MAX 1000u
+#define ADMIN_TOKEN_BYTES 128u
+
+struct weir_admin {
+    struct weir_gateway *g;
+    struct weir_server *server;
+    char token[ADMIN_TOKEN_BYTES];
+};
+
+static json_t *admin_u64(uint64_t value)
+{
+    return json_integer((json_int_t)weir_min_u64(value, INT64_MAX));
+}
+
+static json_t *admin_seconds(uint64_t ns)
+{
+    return json_real((double)ns / 1e9);
+}
+
+/* 64-bit ids as strings: many JSON readers have only doubles. */
+static json_t *admin_id(uint64_t id)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)id);
+    return json_string(text);
+}
+
+static json_t *admin_limit(const struct weir_flow_limit *limit)
+{
+    if (limit->limit == 0)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o}", "limit", admin_u64(limit->limit), "remaining",
+                     admin_u64(limit->remaining), "reset_s", admin_seconds(limit->reset_ns));
+}
+
+static json_t *admin_status(struct weir_gateway *g)
+{
+    struct weir_flow_view v;
+    struct weir_ledger_stats ledger;
+    weir_flow_view(g->flow, &v);
+    weir_store_stats(g->store, &ledger);
+    json_t *refusals = json_object();
+    for (int i = 1; i < WEIR_REFUSAL_COUNT; i++) {
+        const char *code = weir_refusal_row((enum weir_refusal)i)->code;
+        json_int_t before = json_integer_value(json_object_get(refusals, code));
+        if (g->metrics.refusals[i] > 0)
+            json_object_set_new(refusals, code,
+                                json_integer(before + (json_int_t)g->metrics.refusals[i]));
+    }
+    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+                     WEIR_VERSION, "phase",
+                     g->drain_until_ns == WEIR_NEVER_NS ? "serving" : "draining", "uptime_s",
+                     admin_seconds(weir_loop_now_ns(g->loop) - g->started_ns), "tenancy",
+                     weir_tenancy_is_key_mode(g->tenancy) ? "keys" : "pass-through", "requests",
+                     admin_u64(v.requests_now), "waiting", admin_u64(v.waiters_now), "in_flight",
+                     admin_u64(v.in_flight_now), "holds", admin_u64(v.holds_now), "waiting_bytes",
+                     admin_u64(v.waiting_bytes_now), "connections",
+                     admin_u64(weir_server_connections(g->server)), "finished",
+                     admin_u64(g->metrics.finished), "refusals", refusals, "ledger",
+                     json_pack("{s:s, s:o, s:o, s:o, s:o}", "store", g->store->type->name, "epoch",
+                               admin_u64(ledger.epoch), "held", admin_u64(ledger.held), "lapsed",
+                               admin_u64(ledger.lapsed), "finished", admin_u64(ledger.finished)));
+}
+
+static json_t *admin_tenants(struct weir_gateway *g)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < weir_tenancy_end(g->tenancy); i++) {
+        const char *name = weir_tenancy_name(g->tenancy, i);
+        const struct weir_config_tenant *c = weir_tenancy_config(g->tenancy, i);
+        struct weir_tenant_view v;
+        if (!name)
+            continue;
+        weir_flow_tenant_view(g->flow, i, weir_loop_now_ns(g->loop), &v);
+        if (i < WEIR_TENANT_FIRST && v.admitted + v.refused == 0)
+            continue;
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                      "name", name, "weight", c ? (int)c->weight : 1, "lane",
+                      c ? c->lane : g->config->lanes[g->config->lane_default].name, "waiting",
+                      admin_u64(v.waiting), "in_flight", admin_u64(v.in_flight), "longest_wait_s",
+                      admin_seconds(v.longest_wait_ns), "admitted", admin_u64(v.admitted),
+                      "refused", admin_u64(v.refused), "finished", admin_u64(v.finished),
+                      "input_tokens", admin_u64(v.input_tok), "output_tokens",
+                      admin_u64(v.output_tok), "estimated", admin_u64(v.estimated_requests),
+                      "connections", admin_u64(weir_tenancy_connections(g->tenancy, i)), "requests",
+                      admin_limit(&v.requests), "tokens", admin_limit(&v.tokens)));
+    }
+    return json_pack("{s:o}", "tenants", list);
+}
+
+static json_t *admin_upstreams(struct weir_gateway *g)
+{
+    static const char *const breakers[] = {"closed", "open", "half-open"};
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < g->config->upstreams_count; i++) {
+        const struct weir_config_upstream *u = &g->config->upstreams[i];
+        struct weir_upstream_view v;
+        struct weir_target_view t;
+        struct weir_pool_view p;
+        weir_flow_upstream_view(g->flow, i, weir_loop_now_ns(g->loop), &v);
+        weir_flow_pool_view(g->flow, u->pool_index, weir_loop_now_ns(g->loop), &p);
+        weir_target_view(g->targets[i], &t);
+        json_array_append_new(
+            list,
+            json_pack(
+                "{s:s, s:s, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                "name", u->name, "url", u->url, "pool", u->pool, "permits", admin_u64(v.permits),
+                "in_flight", admin_u64(v.permits_now), "breaker", breakers[v.breaker], "open_for_s",
+                admin_seconds(v.open_for_ns), "paused_for_s", admin_seconds(v.paused_for_ns),
+                "calls", admin_u64(v.calls), "failures", admin_u64(v.failures), "connections_idle",
+                admin_u64(t.idle), "connections_busy", admin_u64(t.busy), "pool_waiting",
+                admin_u64(p.waiting), "pool_waiting_tenants", admin_u64(p.waiting_tenants),
+                "requests", admin_limit(&v.requests), "tokens", admin_limit(&v.tokens)));
+    }
+    return json_pack("{s:o}", "upstreams", list);
+}
+
+static json_t *admin_holds(struct weir_gateway *g)
+{
+    json_t *list = json_array();
+    struct weir_hold_view v;
+    uint32_t cursor = 0, count = 0;
+    bool more = false;
+    while (weir_flow_hold_view(g->flow, &cursor, weir_loop_now_ns(g->loop), &v)) {
+        if (count++ == ADMIN_HOLDS_MAX) {
+            more = true;
+            break;
+        }
+        const char *tenant = weir_tenancy_name(g->tenancy, v.tenant);
+        json_array_append_new(list, json_pack("{s:o, s:s, s:s, s:s, s:o, s:o}", "hold",
+                                              admin_id(v.hold), "tenant", tenant ? tenant : "?",
+                                              "model", weir_routes_model_name(g->routes, v.model),
+                                              "state", v.state, "age_s", admin_seconds(v.age_ns),
+                                              "estimate_tokens", admin_u64(v.estimate_tok)));
+    }
+    return json_pack("{s:o, s:b}", "holds", list, "more", more);
+}
+
+/* ---- HTTP ---- */
+
+static void admin_text(struct weir_exchange *x, uint32_t status, const char *text)
+{
+    weir_exchange_respond(x, status, "text/plain; charset=utf-8", (struct weir_slice){0},
+                          weir_slice_of(text));
+}
+
+static void admin_json(struct weir_exchange *x, uint32_t status, json_t *root)
+{
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    if (text)
+        weir_exchange_respond(x, status, "application/json",
+                              WEIR_SLICE("cache-control: no-store\r\n"), weir_slice_of(text));
+    else
+        admin_text(x, 500, "out of memory\n");
+    free(text);
+}
+
+static bool admin_may(const struct weir_admin *a, const struct weir_http_head *head)
+{
+    struct weir_slice value = weir_http_value(head, WEIR_HTTP_AUTHORIZATION);
+    const struct weir_slice scheme = WEIR_SLICE("Bearer ");
+    size_t want = strlen(a->token);
+    return value.bytes == scheme.bytes + want && memcmp(value.at, scheme.at, scheme.bytes) == 0 &&
+           CRYPTO_memcmp(value.at + scheme.bytes, a->token, want) == 0;
+}
+
+static void admin_metrics(struct weir_gateway *g, struct weir_exchange *x)
+{
+    size_t bytes = 0;
+    char *text = weir_metrics_print(g, &bytes);
+    if (text)
+        weir_exchange_respond(x, 200, "text/plain; version=0.0.4", (struct weir_slice){0},
+                              (struct weir_slice){text, bytes});
+    else
+        admin_text(x, 500, "out of memory\n");
+    free(text);
+}
+
+static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
+{
+    struct weir_admin *a = ctx;
+    struct weir_gateway *g = a->g;
+    const struct weir_http_head *head = weir_exchange_head(x);
+    struct weir_slice path = weir_http_text(head, head->path);
+    const char *query = memchr(path.at, '?', path.bytes);
+    if (query)
+        path.bytes = (size_t)(query - path.at);
+    static const struct {
+        const char *path;
+        json_t *(*make)(struct weir_gateway *g);
+    } pages[] = {{"/v1/status", admin_status},
+                 {"/v1/tenants", admin_tenants},
+                 {"/v1/upstreams", admin_upstreams},
+                 {"/v1/holds", admin_holds}};
+
+    if (head->method != WEIR_HTTP_GET && head->method != WEIR_HTTP_HEAD) {
+        admin_text(x, 405, "only GET is served here\n");
+    } else if (weir_slice_equal(path, WEIR_SLICE("/healthz"))) {
+        admin_text(x, 200, "ok\n");
+    } else if (weir_slice_equal(path, WEIR_SLICE("/readyz"))) {
+        bool ready = g->drain_until_ns == WEIR_NEVER_NS;
+        admin_text(x, ready ? 200 : 503, ready ? "ready\n" : "draining\n");
+    } else if (!admin_may(a, head)) {
+        weir_exchange_respond(
+            x, 401, "text/plain", WEIR_SLICE("www-authenticate: Bearer\r\n"),
+            WEIR_SLICE("The admin token is needed: Authorization: Bearer TOKEN. It is in the file "
+                       "admin.token of the state directory.\n"));
+    } else if (weir_slice_equal(path, WEIR_SLICE("/metrics"))) {
+        admin_metrics(g, x);
+    } else {
+        for (size_t i = 0; i < WEIR_COUNT(pages); i++) {
+            if (weir_slice_equal(path, weir_slice_of(pages[i].path))) {
+                admin_json(x, 200, pages[i].make(g));
+                return WEIR_HEAD_ANSWERED;
+            }
+        }
+        admin_text(x, 404,
+                   "no such page; there are /healthz, /readyz, /metrics, /v1/status, /v1/tenants, "
+                   "/v1/upstreams and "
+                   "/v1/holds\n");
+    }
+    return WEIR_HEAD_ANSWERED;
+}
+
+static void admin_request(void *ctx, struct weir_exchange *x)
+{
+    (void)ctx;
+    (void)x; /* every head was answered */
+}
+
+static void admin_gone(void *ctx, struct weir_exchange *x, enum weir_gone why)
+{
+    (void)ctx;
+    (void)x;
+    (void)why;
+}
+
+static void admin_done(void *ctx, struct weir_exchange *x)
+{
+    (void)ctx;
+    (void)x;
+}
+
+struct weir_admin *weir_admin_listen(struct weir_gateway *g, const char *address, const char *token,
+                                     char *error_text, size_t error_bytes)
+{
+    const struct weir_server_limits limits = {.head_bytes = 16384,
+                                              .body_bytes = 65536,
+                                              .connections = 256,
+                                              .head_ns = 10 * WEIR_NS_PER_S,
+                                              .keep_alive_ns = 60 * WEIR_NS_PER_S,
+                                              .body_grace_ns = 5 * WEIR_NS_PER_S,
+                                              .body_min_bytes_per_s = 1024,
+                                              .stall_ns = 10 * WEIR_NS_PER_S};
+    struct weir_admin *a = calloc(1, sizeof *a);
+    if (!a) {
+        snprintf(error_text, error_bytes, "out of memory");
+        return NULL;
+    }
+    const struct weir_server_handler handler = {.ctx = a,
+                                                .head = admin_head,
+                                                .request = admin_request,
+                                                .gone = admin_gone,
+                                                .done = admin_done};
+    a->g = g;
+    snprintf(a->token, sizeof a->token, "%s", token);
+    a->server =
+        weir_server_listen(g->loop, address, NULL, &limits, &handler, error_text, error_bytes);
+    if (!a->server) {
+        free(a);
+        return NULL;
+    }
+    return a;
+}
+
+unsigned weir_admin_port(const struct weir_admin *admin)
+{
+    return weir_server_port(admin->server);
+}
+
+void weir_admin_destroy(struct weir_admin *admin)
+{
+    if (!admin)
+        return;
+    weir_server_destroy(admin->server);
+    OPENSSL_cleanse(admin->token, sizeof admin->token);
+    free(admin);
+}

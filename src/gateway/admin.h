@@ -1,0 +1,28 @@
+/* admin: the operator's listener: health, metrics and a small JSON API.
+ *
+ *   GET /healthz        200 while the process serves its loop; no token
+ *   GET /readyz         200 when new requests are admitted, 503 with the reason otherwise; no token
+ *   GET /metrics        Prometheus text, see metrics.h
+ *   GET /v1/status      counts, phase, version, ledger
+ *   GET /v1/tenants     one object a tenant
+ *   GET /v1/upstreams   one object an upstream, with its pool
+ *   GET /v1/holds       live holds: id, tenant, age, estimate (at most 1,000; "more" says whether
+ * there are more)
+ *
+ * All but the first two want the admin token: Authorization: Bearer TOKEN. Ids are strings. Answers
+ * are read from the flow's views, so nothing here can change anything. Thread: loop. */
+#ifndef WEIR_GATEWAY_ADMIN_H
+#define WEIR_GATEWAY_ADMIN_H
+
+#include <stddef.h>
+
+struct weir_admin;
+struct weir_gateway;
+
+/* token: NUL-terminated, copied. NULL with error_text when the address cannot be had. */
+struct weir_admin *weir_admin_listen(struct weir_gateway *g, const char *address, const char *token,
+                                     char *error_text, size_t error_bytes);
+unsigned weir_admin_port(const struct weir_admin *admin);
+void weir_admin_destroy(struct weir_admin *admin);
+
+#endif

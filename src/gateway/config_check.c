@@ -1,0 +1,639 @@
+#include "gateway/config_load.h"
+
+#include "gateway/config_value.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What no single field can tell: names that must exist or be unique, cycles, sums, derived
+ * defaults, credentials. Runs after the walker, also over a file with errors, so that all are told
+ * at once. */
+
+/* ---- names ---- */
+
+struct named {
+    const char *name;
+    uint32_t index;
+};
+
+static int compare_named(const void *a, const void *b)
+{
+    const struct named *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* The names of an array of structs that begin with their name, sorted. Rows without one are left
+ * out. */
+struct names {
+    struct named *list;
+    uint32_t count;
+};
+
+static struct names collect_names(const void *rows, uint32_t count, size_t row_bytes)
+{
+    struct names names = {calloc(count ? count : 1, sizeof(struct named)), 0};
+    if (!names.list) {
+        fputs("weir: out of memory while reading the configuration\n", stderr);
+        exit(3);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name;
+        memcpy(&name, (const char *)rows + i * row_bytes, sizeof name);
+        if (name)
+            names.list[names.count++] = (struct named){name, i};
+    }
+    qsort(names.list, names.count, sizeof *names.list, compare_named);
+    return names;
+}
+
+static uint32_t find_name(const struct names *names, const char *name)
+{
+    uint32_t low = 0, high = names->count;
+    while (low < high) { /* the first of its name */
+        uint32_t middle = low + (high - low) / 2;
+        if (strcmp(names->list[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < names->count && strcmp(names->list[low].name, name) == 0 ? names->list[low].index
+                                                                          : WEIR_NONE;
+}
+
+_Static_assert(offsetof(struct weir_config_upstream, name) == 0 &&
+                   offsetof(struct weir_config_pool, name) == 0 &&
+                   offsetof(struct weir_config_tenant, name) == 0 &&
+                   offsetof(struct weir_config_lane, name) == 0 &&
+                   offsetof(struct weir_config_scope, name) == 0 &&
+                   offsetof(struct weir_config_route, path) == 0,
+               "collect_names reads the first member");
+
+static void check_unique(struct weir_loader *loader, const struct names *names, const void *rows,
+                         size_t row_bytes, const char *what)
+{
+    for (uint32_t i = 1; i < names->count; i++) {
+        if (strcmp(names->list[i - 1].name, names->list[i].name) != 0)
+            continue;
+        const char *row = (const char *)rows + names->list[i].index * row_bytes;
+        const char *before = (const char *)rows + names->list[i - 1].index * row_bytes;
+        weir_loader_error(loader, weir_loader_place(loader, row),
+                          "%s '%s' is given twice; first on line %u", what, names->list[i].name,
+                          weir_loader_place(loader, before).line);
+    }
+}
+
+/* The index that a reference means, or WEIR_NONE after saying that there is none of that name. */
+static uint32_t resolve(struct weir_loader *loader, const void *field, const char *name,
+                        const struct names *names, const char *what)
+{
+    uint32_t index = find_name(names, name);
+    if (index != WEIR_NONE)
+        return index;
+    enum { KNOWN_MAX = 200 };
+    const char *known[KNOWN_MAX];
+    size_t count = 0;
+    for (uint32_t i = 0; i < names->count && count < KNOWN_MAX; i++)
+        known[count++] = names->list[i].name;
+    char before[64];
+    snprintf(before, sizeof before, "there is no %s", what);
+    weir_loader_unknown(loader, weir_loader_place(loader, field), before, name, "", known, count);
+    return WEIR_NONE;
+}
+
+/* ---- upstreams ---- */
+
+static uint64_t burst_of(struct weir_config_rate rate)
+{
+    uint64_t micro = weir_config_rate_micro_per_s(rate);
+    uint64_t whole = micro / 1000000 + (micro % 1000000 != 0);
+    return whole ? whole : 1;
+}
+
+static void check_credential_text(struct weir_loader *loader, struct weir_config_upstream *upstream,
+                                  const void *field, const char *what, const char *value,
+                                  size_t bytes)
+{
+    struct weir_place place = weir_loader_place(loader, field);
+    if (bytes == 0) {
+        weir_loader_error(loader, place, "%s is empty", what);
+        return;
+    }
+    for (size_t i = 0; i < bytes; i++)
+        if ((unsigned char)value[i] <= ' ' || (unsigned char)value[i] >= 0x7f) {
+            weir_loader_error(
+                loader, place,
+                "%s holds a blank, a line break or a character that no header may carry", what);
+            return;
+        }
+    upstream->key = weir_config_secret(loader->config, value, bytes);
+    if (!upstream->key)
+        weir_loader_error(loader, place, "all credentials together are longer than 64 KiB");
+}
+
+static void read_key_file(struct weir_loader *loader, struct weir_config_upstream *upstream)
+{
+    struct weir_place place = weir_loader_place(loader, &upstream->key_file);
+    char text[4097];
+    struct stat about;
+    int fd = open(upstream->key_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+        weir_loader_error(loader, place, "'%s' cannot be read: %s", upstream->key_file,
+                          fd < 0 ? strerror(errno) : "not a file");
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    if (about.st_mode & 077)
+        weir_loader_warn(loader, place,
+                         "'%s' can be read by others; chmod 600 keeps the key to its owner",
+                         upstream->key_file);
+    ssize_t bytes = read(fd, text, sizeof text);
+    close(fd);
+    if (bytes < 0 || bytes == sizeof text) {
+        weir_loader_error(loader, place, "'%s' %s", upstream->key_file,
+                          bytes < 0 ? "cannot be read" : "is longer than 4096 bytes: not a key");
+    } else {
+        while (bytes > 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == '\r'))
+            bytes--;
+        char what[160];
+        snprintf(what, sizeof what, "the file '%.120s'", upstream->key_file);
+        check_credential_text(loader, upstream, &upstream->key_file, what, text, (size_t)bytes);
+    }
+    explicit_bzero(text, sizeof text);
+}
+
+static void finish_credential(struct weir_loader *loader, struct weir_config_upstream *upstream)
+{
+    if (upstream->key_env && upstream->key_file) {
+        weir_loader_error(loader, weir_loader_place(loader, &upstream->key_file),
+                          "key_env and key_file are both given; one credential, one place");
+        return;
+    }
+    if (loader->no_secrets)
+        return;
+    if (upstream->key_file)
+        read_key_file(loader, upstream);
+    if (!upstream->key_env)
+        return;
+    const char *value = getenv(upstream->key_env);
+    if (!value) {
+        weir_loader_error(loader, weir_loader_place(loader, &upstream->key_env),
+                          "the environment variable %s is not set", upstream->key_env);
+        return;
+    }
+    char what[160];
+    snprintf(what, sizeof what, "the environment variable %.100s", upstream->key_env);
+    check_credential_text(loader, upstream, &upstream->key_env, what, value, strlen(value));
+}
+
+static void refuse_without_rate(struct weir_loader *loader, const uint64_t *burst,
+                                const char *burst_key, struct weir_config_rate rate,
+                                const char *rate_key)
+{
+    if (*burst && !rate.count)
+        weir_loader_error(loader, weir_loader_place(loader, burst),
+                          "%s is given without %s: nothing would be "
+                          "limited",
+                          burst_key, rate_key);
+}
+
+static void finish_rates(struct weir_loader *loader, struct weir_config_upstream *upstream)
+{
+    if (!weir_loader_given(loader, &upstream->accounting))
+        upstream->accounting = upstream->api == WEIR_CONFIG_API_ANTHROPIC
+                                   ? WEIR_CONFIG_ACCOUNTING_ANTHROPIC
+                                   : WEIR_CONFIG_ACCOUNTING_OPENAI;
+    bool is_split = upstream->accounting == WEIR_CONFIG_ACCOUNTING_ANTHROPIC;
+    if (is_split && upstream->tokens.count)
+        weir_loader_error(loader, weir_loader_place(loader, &upstream->tokens),
+                          "accounting anthropic has no single token limit; give input_tokens and "
+                          "output_tokens");
+    if (!is_split && (upstream->input_tokens.count || upstream->output_tokens.count))
+        weir_loader_error(
+            loader,
+            weir_loader_place(loader, upstream->input_tokens.count ? &upstream->input_tokens
+                                                                   : &upstream->output_tokens),
+            "accounting openai has one token limit; give tokens, or accounting: anthropic");
+    refuse_without_rate(loader, &upstream->burst_req, "burst", upstream->rate, "rate");
+    refuse_without_rate(loader, &upstream->tokens_burst_tok, "tokens_burst", upstream->tokens,
+                        "tokens");
+    refuse_without_rate(loader, &upstream->input_tokens_burst_tok, "input_tokens_burst",
+                        upstream->input_tokens, "input_tokens");
+    refuse_without_rate(loader, &upstream->output_tokens_burst_tok, "output_tokens_burst",
+                        upstream->output_tokens, "output_tokens");
+    if (!upstream->burst_req && upstream->rate.count)
+        upstream->burst_req = burst_of(upstream->rate);
+    if (!upstream->tokens_burst_tok)
+        upstream->tokens_burst_tok = upstream->tokens.count;
+    if (!upstream->input_tokens_burst_tok)
+        upstream->input_tokens_burst_tok = upstream->input_tokens.count;
+    if (!upstream->output_tokens_burst_tok)
+        upstream->output_tokens_burst_tok = upstream->output_tokens.count;
+}
+
+static void finish_breaker(struct weir_loader *loader, struct weir_config_breaker *breaker)
+{
+    if (breaker->cooldown_max_ns >= breaker->cooldown_ns)
+        return;
+    if (weir_loader_given(loader, &breaker->cooldown_max_ns))
+        weir_loader_error(loader, weir_loader_place(loader, &breaker->cooldown_max_ns),
+                          "cooldown_max is shorter than cooldown");
+    breaker->cooldown_max_ns = breaker->cooldown_ns;
+}
+
+static void finish_upstreams(struct weir_loader *loader, const struct names *names)
+{
+    struct weir_config *config = loader->config;
+    for (uint32_t i = 0; i < config->upstreams_count; i++) {
+        struct weir_config_upstream *upstream = &config->upstreams[i];
+        finish_credential(loader, upstream);
+        finish_rates(loader, upstream);
+        finish_breaker(loader, &upstream->breaker);
+        if (upstream->edits.output_limit && upstream->api == WEIR_CONFIG_API_ANTHROPIC)
+            weir_loader_warn(
+                loader, weir_loader_place(loader, &upstream->edits.output_limit),
+                "the Anthropic API always has an output limit; this edit does nothing there");
+        upstream->fallback_index = WEIR_NONE;
+        if (!upstream->fallback)
+            continue;
+        upstream->fallback_index =
+            resolve(loader, &upstream->fallback, upstream->fallback, names, "upstream");
+        if (upstream->fallback_index == WEIR_NONE)
+            continue;
+        const struct weir_config_upstream *to = &config->upstreams[upstream->fallback_index];
+        if ((to->api & upstream->api) != upstream->api)
+            weir_loader_error(loader, weir_loader_place(loader, &upstream->fallback),
+                              "upstream '%s' does not speak the API of '%s'", to->name,
+                              upstream->name ? upstream->name : "?");
+    }
+    /* A chain that is longer than the list has come round. Each cycle is told once, at its first
+     * entry. */
+    for (uint32_t i = 0; i < config->upstreams_count; i++) {
+        uint32_t at = config->upstreams[i].fallback_index, lowest = i, steps = 0;
+        while (at != WEIR_NONE && at != i && steps++ <= config->upstreams_count) {
+            lowest = at < lowest ? at : lowest;
+            at = config->upstreams[at].fallback_index;
+        }
+        if (at == i && lowest == i)
+            weir_loader_error(loader, weir_loader_place(loader, &config->upstreams[i].fallback),
+                              "fallbacks go round in a circle: '%s' comes back to itself",
+                              config->upstreams[i].name ? config->upstreams[i].name : "?");
+    }
+}
+
+/* ---- pools ---- */
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool serve_alike(const struct weir_config_upstream *a, const struct weir_config_upstream *b)
+{
+    if (a->api != b->api || a->models_count != b->models_count)
+        return false;
+    for (uint32_t i = 0; i < a->models_count; i++)
+        if (strcmp(a->models[i], b->models[i]) != 0)
+            return false; /* sorted by finish_pools */
+    return true;
+}
+
+static bool is_a_fallback(const struct weir_config *config, uint32_t index)
+{
+    for (uint32_t i = 0; i < config->upstreams_count; i++)
+        if (config->upstreams[i].fallback_index == index)
+            return true;
+    return false;
+}
+
+/* A pool name that no pool has: an upstream's own, with an ending where another pool took it. */
+static const char *free_pool_name(struct weir_config *config, const char *wanted,
+                                  const struct names *given)
+{
+    for (uint32_t n = 1;; n++) {
+        char name[96];
+        snprintf(name, sizeof name, n == 1 ? "%s" : "%s-%u", wanted, n);
+        bool is_taken = find_name(given, name) != WEIR_NONE;
+        for (uint32_t i = 0; i < config->upstreams_count && !is_taken; i++)
+            is_taken = config->upstreams[i].pool && strcmp(config->upstreams[i].pool, name) == 0;
+        if (!is_taken)
+            return weir_config_text(config, name, strlen(name));
+    }
+}
+
+/* Names the pool of each upstream that gave none: that of an earlier one that serves alike, else
+ * its own. Fallbacks are kept apart, so that they are only used when they are needed. */
+static void name_pools(struct weir_config *config, const bool *pool_given,
+                       const struct names *given)
+{
+    for (uint32_t i = 0; i < config->upstreams_count; i++) {
+        struct weir_config_upstream *upstream = &config->upstreams[i];
+        if (pool_given[i])
+            continue;
+        for (uint32_t j = 0; j < i && !upstream->pool && !is_a_fallback(config, i); j++)
+            if (!pool_given[j] && !is_a_fallback(config, j) &&
+                serve_alike(upstream, &config->upstreams[j]))
+                upstream->pool = config->upstreams[j].pool;
+        if (!upstream->pool)
+            upstream->pool =
+                free_pool_name(config, upstream->name ? upstream->name : "unnamed", given);
+    }
+}
+
+static void check_pool_of(struct weir_loader *loader, uint32_t index)
+{
+    struct weir_config *config = loader->config;
+    const struct weir_config_upstream *upstream = &config->upstreams[index];
+    for (uint32_t j = 0; j < index; j++) {
+        const struct weir_config_upstream *other = &config->upstreams[j];
+        if (strcmp(other->pool, upstream->pool) == 0 && !serve_alike(other, upstream)) {
+            weir_loader_error(
+                loader, weir_loader_place(loader, &upstream->pool),
+                "upstreams of one pool serve the same: '%s' and '%s' differ in api or models",
+                other->name ? other->name : "?", upstream->name ? upstream->name : "?");
+            return;
+        }
+    }
+}
+
+static void add_pool(struct weir_config *config, struct weir_config_pool *to, const char *name)
+{
+    to->name = name;
+    to->upstreams = weir_config_alloc(config, config->upstreams_count, sizeof *to->upstreams);
+}
+
+/* pools that the file names keep their settings; all are put in the order in which a model that two
+ * serve equally well chooses: those with an upstream that is no fallback first, else as in the
+ * file. */
+static void finish_pools(struct weir_loader *loader)
+{
+    struct weir_config *config = loader->config;
+    struct weir_config_pool *given = config->pools;
+    uint32_t given_count = config->pools_count, count = config->upstreams_count;
+    struct names names = collect_names(given, given_count, sizeof *given);
+    check_unique(loader, &names, given, sizeof *given, "pool");
+    bool *pool_given = weir_config_alloc(config, count + 1, sizeof *pool_given);
+    for (uint32_t i = 0; i < count; i++) {
+        struct weir_config_upstream *upstream = &config->upstreams[i];
+        pool_given[i] = upstream->pool != NULL;
+        if (upstream->models_count)
+            qsort(upstream->models, upstream->models_count, sizeof *upstream->models,
+                  compare_texts);
+    }
+    name_pools(config, pool_given, &names);
+    config->pools = weir_config_alloc(config, count + 1, sizeof *config->pools);
+    config->pools_count = 0;
+    for (int fallbacks = 0; fallbacks <= 1; fallbacks++) {
+        for (uint32_t i = 0; i < count; i++) {
+            struct weir_config_upstream *upstream = &config->upstreams[i];
+            uint32_t at = 0;
+            while (at < config->pools_count && strcmp(config->pools[at].name, upstream->pool) != 0)
+                at++;
+            if (at == config->pools_count && is_a_fallback(config, i) == (fallbacks == 1)) {
+                uint32_t from = find_name(&names, upstream->pool);
+                struct weir_config_pool *pool = &config->pools[config->pools_count++];
+                *pool = (struct weir_config_pool){.scheduler = config->scheduler,
+                                                  .work_input = config->work_input,
+                                                  .work_output = config->work_output};
+                if (from != WEIR_NONE && weir_loader_given(loader, &given[from].scheduler))
+                    pool->scheduler = given[from].scheduler;
+                if (from != WEIR_NONE && weir_loader_given(loader, &given[from].work_input))
+                    pool->work_input = given[from].work_input;
+                if (from != WEIR_NONE && weir_loader_given(loader, &given[from].work_output))
+                    pool->work_output = given[from].work_output;
+                if (pool->work_input == 0 && pool->work_output == 0)
+                    weir_loader_error(
+                        loader,
+                        from == WEIR_NONE ? loader->whole
+                                          : weir_loader_place(loader, &given[from].name),
+                        "work.input and work.output of pool '%s' are both 0: nothing would "
+                        "count",
+                        upstream->pool);
+                add_pool(config, pool, upstream->pool);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct weir_config_upstream *upstream = &config->upstreams[i];
+        check_pool_of(loader, i);
+        uint32_t at = 0;
+        while (strcmp(config->pools[at].name, upstream->pool) != 0)
+            at++;
+        upstream->pool_index = at;
+        config->pools[at].upstreams[config->pools[at].upstreams_count++] = i;
+    }
+    for (uint32_t i = 0; i < given_count; i++) {
+        bool is_used = !given[i].name;
+        for (uint32_t j = 0; j < config->pools_count && !is_used; j++)
+            is_used = strcmp(config->pools[j].name, given[i].name) == 0;
+        if (!is_used)
+            weir_loader_error(loader, weir_loader_place(loader, &given[i].name),
+                              "no upstream is in pool '%s'", given[i].name);
+    }
+    free(names.list);
+}
+
+/* ---- lanes, scopes, tenants, routes ---- */
+
+static void finish_lanes(struct weir_loader *loader)
+{
+    static const struct weir_config_lane usual[] = {
+        {"interactive", 0}, {"standard", 20}, {"batch", 5}};
+    struct weir_config *config = loader->config;
+    if (config->lanes_count == 0) {
+        config->lanes = weir_config_alloc(config, WEIR_COUNT(usual), sizeof *config->lanes);
+        memcpy(config->lanes, usual, sizeof usual);
+        config->lanes_count = WEIR_COUNT(usual);
+    }
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < config->lanes_count; i++) {
+        sum += config->lanes[i].floor_percent;
+        if (sum > 100) {
+            weir_loader_error(loader, weir_loader_place(loader, &config->lanes[i].floor_percent),
+                              "the floors of all lanes come to more than 100 percent");
+            break;
+        }
+    }
+}
+
+static bool is_scope_name(const char *name)
+{
+    if (strlen(name) > 128 || !*name || name[0] == '/' || name[strlen(name) - 1] == '/')
+        return false;
+    return name[strspn(
+               name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")] == '\0';
+}
+
+static void finish_scopes(struct weir_loader *loader, const struct names *names,
+                          const struct names *upstreams)
+{
+    enum { DEPTH_MAX = 8 };
+    struct weir_config *config = loader->config;
+    for (uint32_t i = 0; i < config->scopes_count; i++) {
+        struct weir_config_scope *scope = &config->scopes[i];
+        struct weir_place place = weir_loader_place(loader, &scope->name);
+        if (scope->name && !is_scope_name(scope->name))
+            weir_loader_error(
+                loader, place,
+                "a scope's name has letters, digits, '.', '_', '-' and inner slashes, at "
+                "most 128, not '%s'",
+                scope->name);
+        if (scope->name && strncmp(scope->name, "tenant/", 7) == 0)
+            weir_loader_error(loader, place, "names that begin with tenant/ are weir's own");
+        scope->parent_index = scope->parent
+                                  ? resolve(loader, &scope->parent, scope->parent, names, "scope")
+                                  : WEIR_NONE;
+        bool is_fallback = scope->on_exhausted == WEIR_CONFIG_EXHAUSTED_FALLBACK;
+        scope->fallback_index = WEIR_NONE;
+        if (is_fallback && !scope->fallback_upstream)
+            weir_loader_error(loader, weir_loader_place(loader, &scope->on_exhausted),
+                              "on_exhausted fallback needs fallback: UPSTREAM");
+        else if (!is_fallback && scope->fallback_upstream)
+            weir_loader_error(loader, weir_loader_place(loader, &scope->fallback_upstream),
+                              "fallback is used only with on_exhausted: fallback");
+        else if (is_fallback)
+            scope->fallback_index = resolve(loader, &scope->fallback_upstream,
+                                            scope->fallback_upstream, upstreams, "upstream");
+    }
+    for (uint32_t i = 0; i < config->scopes_count; i++) {
+        uint32_t depth = 1;
+        for (uint32_t at = config->scopes[i].parent_index; at != WEIR_NONE && depth <= DEPTH_MAX;
+             depth++)
+            at = config->scopes[at].parent_index;
+        if (depth > DEPTH_MAX) {
+            weir_loader_error(loader, weir_loader_place(loader, &config->scopes[i].parent),
+                              "scopes go round in a circle, or more than %d deep", DEPTH_MAX);
+            break;
+        }
+    }
+}
+
+struct digest_of {
+    const uint8_t *digest;
+    uint32_t tenant;
+};
+
+static int compare_digests(const void *a, const void *b)
+{
+    return memcmp(((const struct digest_of *)a)->digest, ((const struct digest_of *)b)->digest, 32);
+}
+
+static void check_digests(struct weir_loader *loader)
+{
+    struct weir_config *config = loader->config;
+    size_t count = 0;
+    for (uint32_t i = 0; i < config->tenants_count; i++)
+        count += config->tenants[i].key_sha256_count;
+    struct digest_of *all = weir_config_alloc(config, count + 1, sizeof *all);
+    count = 0;
+    for (uint32_t i = 0; i < config->tenants_count; i++)
+        for (uint32_t j = 0; j < config->tenants[i].key_sha256_count; j++)
+            all[count++] = (struct digest_of){config->tenants[i].key_sha256[j], i};
+    qsort(all, count, sizeof *all, compare_digests);
+    for (size_t i = 1; i < count; i++)
+        if (compare_digests(&all[i - 1], &all[i]) == 0) {
+            const struct weir_config_tenant *tenant = &config->tenants[all[i].tenant];
+            weir_loader_error(loader, weir_loader_place(loader, &tenant->key_sha256),
+                              "a key is given twice: it must belong to one tenant");
+        }
+}
+
+static void finish_tenants(struct weir_loader *loader, const struct names *lanes,
+                           const struct names *scopes)
+{
+    struct weir_config *config = loader->config;
+    uint32_t usual = find_name(lanes, "standard");
+    config->lane_default = usual == WEIR_NONE ? 0 : usual;
+    for (uint32_t i = 0; i < config->tenants_count; i++) {
+        struct weir_config_tenant *tenant = &config->tenants[i];
+        struct weir_config_tenant_limits *limits = &tenant->limits;
+        if (tenant->name && strcmp(tenant->name, "anonymous") == 0)
+            weir_loader_error(loader, weir_loader_place(loader, &tenant->name),
+                              "anonymous is the tenant of requests without a credential");
+        tenant->lane_index = config->lane_default;
+        if (tenant->lane)
+            tenant->lane_index = resolve(loader, &tenant->lane, tenant->lane, lanes, "lane");
+        else if (config->lanes_count)
+            tenant->lane = config->lanes[config->lane_default].name;
+        tenant->scope_index = tenant->scope
+                                  ? resolve(loader, &tenant->scope, tenant->scope, scopes, "scope")
+                                  : WEIR_NONE;
+        refuse_without_rate(loader, &limits->burst_req, "burst", limits->requests, "requests");
+        refuse_without_rate(loader, &limits->tokens_burst_tok, "tokens_burst", limits->tokens,
+                            "tokens");
+        if (!limits->burst_req && limits->requests.count)
+            limits->burst_req = burst_of(limits->requests);
+        if (!limits->tokens_burst_tok)
+            limits->tokens_burst_tok = limits->tokens.count;
+    }
+    if (config->tenants_count > config->limits.tenants)
+        weir_loader_error(loader, weir_loader_place(loader, &config->limits.tenants),
+                          "limits.tenants is %u, but %u tenants are given", config->limits.tenants,
+                          config->tenants_count);
+    check_digests(loader);
+}
+
+static void finish_whole(struct weir_loader *loader)
+{
+    struct weir_config *config = loader->config;
+    if (!config->admin.is_loopback)
+        weir_loader_error(loader, weir_loader_place(loader, &config->admin),
+                          "admin must be on a loopback address (127.0.0.1, ::1)");
+    if (config->listen.port && config->listen.port == config->admin.port &&
+        strcmp(config->listen.host, config->admin.host) == 0)
+        weir_loader_error(loader, weir_loader_place(loader, &config->admin),
+                          "admin and listen are the same address");
+    if (strcmp(config->ledger, "memory") != 0)
+        weir_loader_error(
+            loader, weir_loader_place(loader, &config->ledger),
+            "a ledger on disk is not supported yet: only `memory` is enforced in this "
+            "version, and budgets begin anew at each start");
+    if (!config->tls_cert_file != !config->tls_key_file)
+        weir_loader_error(loader,
+                          weir_loader_place(loader, config->tls_cert_file ? &config->tls_cert_file
+                                                                          : &config->tls_key_file),
+                          "tls needs both cert_file and key_file");
+    if (config->limits.waiters_per_tenant > config->limits.waiters) {
+        if (weir_loader_given(loader, &config->limits.waiters_per_tenant))
+            weir_loader_error(loader, weir_loader_place(loader, &config->limits.waiters_per_tenant),
+                              "waiters_per_tenant is above waiters");
+        config->limits.waiters_per_tenant = config->limits.waiters;
+    }
+    if (config->limits.waiting_bytes < config->limits.body_bytes)
+        weir_loader_error(loader, weir_loader_place(loader, &config->limits.waiting_bytes),
+                          "waiting_bytes is below body: the largest request could never wait");
+}
+
+void weir_config_finish(struct weir_loader *loader)
+{
+    struct weir_config *config = loader->config;
+    struct names upstreams =
+        collect_names(config->upstreams, config->upstreams_count, sizeof *config->upstreams);
+    check_unique(loader, &upstreams, config->upstreams, sizeof *config->upstreams, "upstream");
+    finish_whole(loader);
+    finish_upstreams(loader, &upstreams);
+    finish_pools(loader);
+    finish_lanes(loader);
+    struct names lanes = collect_names(config->lanes, config->lanes_count, sizeof *config->lanes);
+    struct names scopes =
+        collect_names(config->scopes, config->scopes_count, sizeof *config->scopes);
+    struct names tenants =
+        collect_names(config->tenants, config->tenants_count, sizeof *config->tenants);
+    struct names routes =
+        collect_names(config->routes, config->routes_count, sizeof *config->routes);
+    check_unique(loader, &lanes, config->lanes, sizeof *config->lanes, "lane");
+    check_unique(loader, &scopes, config->scopes, sizeof *config->scopes, "scope");
+    check_unique(loader, &tenants, config->tenants, sizeof *config->tenants, "tenant");
+    check_unique(loader, &routes, config->routes, sizeof *config->routes, "route");
+    finish_scopes(loader, &scopes, &upstreams);
+    finish_tenants(loader, &lanes, &scopes);
+    struct names *all[] = {&upstreams, &lanes, &scopes, &tenants, &routes};
+    for (size_t i = 0; i < WEIR_COUNT(all); i++)
+        free(all[i]->list);
+}

@@ -1,0 +1,231 @@
+#include "gateway/config_load.h"
+
+#include "gateway/config_value.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    PROBLEMS_MAX = 200, /* after that only their number is of interest */
+    BLOCK_BYTES = 16 << 10,
+    SECRET_BYTES = 64 << 10
+};
+
+/* ---- memory: blocks that live as long as the config ---- */
+
+struct block {
+    struct block *next;
+    size_t used, room;
+    _Alignas(16) unsigned char bytes[];
+};
+
+struct weir_config_private {
+    struct block *blocks;
+    char *secrets; /* mapped; NULL: none yet */
+    size_t secrets_used;
+};
+
+_Noreturn static void out_of_memory(void)
+{
+    fputs("weir: out of memory while reading the configuration\n", stderr);
+    exit(3);
+}
+
+void *weir_config_must(void *memory)
+{
+    if (!memory)
+        out_of_memory();
+    return memory;
+}
+
+void *weir_config_alloc(struct weir_config *config, size_t count, size_t bytes)
+{
+    size_t wanted;
+    if (__builtin_mul_overflow(count, bytes, &wanted) || wanted > SIZE_MAX / 2)
+        out_of_memory();
+    wanted = (wanted + 15) & ~(size_t)15;
+    struct block *block = config->private->blocks;
+    if (!block || block->room - block->used < wanted) {
+        size_t room = wanted > BLOCK_BYTES ? wanted : BLOCK_BYTES;
+        block = weir_config_must(calloc(1, sizeof *block + room));
+        block->room = room;
+        block->next = config->private->blocks;
+        config->private->blocks = block;
+    }
+    void *memory = block->bytes + block->used;
+    block->used += wanted;
+    return memory;
+}
+
+char *weir_config_text(struct weir_config *config, const char *text, size_t bytes)
+{
+    char *copy = weir_config_alloc(config, bytes + 1, 1);
+    memcpy(copy, text, bytes);
+    return copy;
+}
+
+char *weir_config_secret(struct weir_config *config, const char *text, size_t bytes)
+{
+    struct weir_config_private *private = config->private;
+    if (!private->secrets) {
+        void *pages =
+            mmap(NULL, SECRET_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED)
+            out_of_memory();
+        (void)madvise(pages, SECRET_BYTES, MADV_DONTDUMP);
+        private->secrets = pages;
+    }
+    if (bytes >= SECRET_BYTES - private->secrets_used)
+        return NULL;
+    char *copy = private->secrets + private->secrets_used;
+    memcpy(copy, text, bytes);
+    private->secrets_used += bytes + 1; /* the pages were zero */
+    return copy;
+}
+
+struct weir_config *weir_config_new(void)
+{
+    struct weir_config *config = weir_config_must(calloc(1, sizeof *config));
+    config->private = weir_config_must(calloc(1, sizeof *config->private));
+    return config;
+}
+
+void weir_config_free(struct weir_config *config)
+{
+    if (!config)
+        return;
+    for (struct block *block = config->private->blocks, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    if (config->private->secrets) {
+        explicit_bzero(config->private->secrets, SECRET_BYTES);
+        munmap(config->private->secrets, SECRET_BYTES);
+    }
+    free(config->private);
+    free(config);
+}
+
+/* ---- problems ---- */
+
+static void add_problem(struct weir_loader *loader, struct weir_place place, bool is_warning,
+                        const char *format, va_list arguments)
+{
+    struct weir_config_problems *problems = loader->problems;
+    if (!is_warning)
+        problems->errors++;
+    if (problems->count == PROBLEMS_MAX)
+        return;
+    char *text = NULL;
+    if (vasprintf(&text, format, arguments) < 0)
+        out_of_memory();
+    problems->list =
+        weir_config_must(realloc(problems->list, (problems->count + 1) * sizeof *problems->list));
+    problems->list[problems->count++] =
+        (struct weir_config_problem){.where = weir_config_must(strdup(place.where)),
+                                     .line = place.line,
+                                     .column = place.column,
+                                     .is_warning = is_warning,
+                                     .text = text};
+}
+
+void weir_loader_error(struct weir_loader *loader, struct weir_place place, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_problem(loader, place, false, format, arguments);
+    va_end(arguments);
+}
+
+void weir_loader_warn(struct weir_loader *loader, struct weir_place place, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_problem(loader, place, true, format, arguments);
+    va_end(arguments);
+}
+
+void weir_config_problems_free(struct weir_config_problems *problems)
+{
+    for (uint32_t i = 0; i < problems->count; i++) {
+        free((char *)problems->list[i].where);
+        free((char *)problems->list[i].text);
+    }
+    free(problems->list);
+    *problems = (struct weir_config_problems){0};
+}
+
+/* In the order of the file; a stable insertion sort, for the list is short. */
+void weir_loader_sort_problems(struct weir_config_problems *problems)
+{
+    for (uint32_t i = 1; i < problems->count; i++) {
+        struct weir_config_problem moved = problems->list[i];
+        uint32_t at = i;
+        while (at > 0 && (problems->list[at - 1].line > moved.line ||
+                          (problems->list[at - 1].line == moved.line &&
+                           problems->list[at - 1].column > moved.column))) {
+            problems->list[at] = problems->list[at - 1];
+            at--;
+        }
+        problems->list[at] = moved;
+    }
+}
+
+void weir_loader_unknown(struct weir_loader *loader, struct weir_place place, const char *before,
+                         const char *word, const char *after, const char *const *known,
+                         size_t known_count)
+{
+    const char *near = weir_value_suggest(word, known, known_count);
+    if (near)
+        weir_loader_error(loader, place, "%s '%s'%s; did you mean '%s'?", before, word, after,
+                          near);
+    else
+        weir_loader_error(loader, place, "%s '%s'%s", before, word, after);
+}
+
+/* ---- where a value came from ---- */
+
+void weir_loader_mark(struct weir_loader *loader, const void *field, struct weir_place place)
+{
+    if (loader->marks_count == loader->marks_room) {
+        loader->marks_room = loader->marks_room ? loader->marks_room * 2 : 256;
+        loader->marks =
+            weir_config_must(realloc(loader->marks, loader->marks_room * sizeof *loader->marks));
+    }
+    loader->marks[loader->marks_count++] = (struct weir_mark){field, place};
+    loader->marks_sorted = false;
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)((const struct weir_mark *)a)->field;
+    uintptr_t y = (uintptr_t)((const struct weir_mark *)b)->field;
+    return (x > y) - (x < y);
+}
+
+static const struct weir_mark *find_mark(struct weir_loader *loader, const void *field)
+{
+    if (loader->marks_count == 0)
+        return NULL;
+    if (!loader->marks_sorted) {
+        qsort(loader->marks, loader->marks_count, sizeof *loader->marks, compare_marks);
+        loader->marks_sorted = true;
+    }
+    struct weir_mark wanted = {.field = field};
+    return bsearch(&wanted, loader->marks, loader->marks_count, sizeof *loader->marks,
+                   compare_marks);
+}
+
+struct weir_place weir_loader_place(struct weir_loader *loader, const void *field)
+{
+    const struct weir_mark *mark = find_mark(loader, field);
+    return mark ? mark->place : loader->whole;
+}
+
+bool weir_loader_given(struct weir_loader *loader, const void *field)
+{
+    return find_mark(loader, field) != NULL;
+}

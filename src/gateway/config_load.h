@@ -1,0 +1,73 @@
+/* config_load: what the parts of the loader share: memory, problems, and where each value came
+ * from. Internal to the configuration's own files. */
+#ifndef WEIR_GATEWAY_CONFIG_LOAD_H
+#define WEIR_GATEWAY_CONFIG_LOAD_H
+
+#include "gateway/config.h"
+#include "gateway/config_table.h"
+
+/* A place in what the operator wrote. line 0: a flag, or the whole. */
+struct weir_place {
+    const char *where;
+    uint32_t line;
+    uint32_t column;
+};
+
+struct weir_mark {
+    const void *field; /* address of the value in the config */
+    struct weir_place place;
+};
+
+struct weir_loader {
+    struct weir_config *config;
+    struct weir_config_problems *problems;
+    bool no_secrets;
+    struct weir_place whole; /* the file, or "flags" */
+    struct weir_mark
+        *marks; /* one for each value that was given, in order of address once sorted */
+    size_t marks_count;
+    size_t marks_room;
+    bool marks_sorted;
+};
+
+struct weir_config *weir_config_new(void);
+/* memory, or the end of the process when it is NULL. */
+void *weir_config_must(void *memory);
+/* Zeroed memory of the config's own; stops the process when there is none (it is start-up). */
+void *weir_config_alloc(struct weir_config *config, size_t count, size_t bytes);
+char *weir_config_text(struct weir_config *config, const char *text, size_t bytes);
+/* As weir_config_alloc, in pages that are kept out of core dumps. */
+char *weir_config_secret(struct weir_config *config, const char *text, size_t bytes);
+
+__attribute__((format(printf, 3, 4))) void
+weir_loader_error(struct weir_loader *loader, struct weir_place place, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+weir_loader_warn(struct weir_loader *loader, struct weir_place place, const char *format, ...);
+
+/* In the order of the file. */
+void weir_loader_sort_problems(struct weir_config_problems *problems);
+
+void weir_loader_mark(struct weir_loader *loader, const void *field, struct weir_place place);
+/* Where a value was given; its line and file are those of the whole when it was not. */
+struct weir_place weir_loader_place(struct weir_loader *loader, const void *field);
+bool weir_loader_given(struct weir_loader *loader, const void *field);
+
+/* Gives every field of row, and of the tables inside it, its default. */
+void weir_loader_presets(struct weir_loader *loader, const struct weir_field_table *table,
+                         void *row);
+
+/* Sets a field that is written as one word. label names it in messages: "weight", "--rate".
+ * False after a problem was reported. */
+bool weir_loader_set(struct weir_loader *loader, const struct weir_field *field, void *row,
+                     const char *label, const char *text, struct weir_place place);
+
+/* Says that word is not among known, and which it may have been. what: "key", "lane". */
+void weir_loader_unknown(struct weir_loader *loader, struct weir_place place, const char *before,
+                         const char *word, const char *after, const char *const *known,
+                         size_t known_count);
+
+/* Parts of the loader, in order. Each reports what it finds. */
+void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t bytes);
+void weir_config_finish(struct weir_loader *loader); /* derived defaults, names, cycles, secrets */
+
+#endif

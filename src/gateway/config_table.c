@@ -1,0 +1,554 @@
+#include "gateway/config_table.h"
+
+#include "gateway/config_value.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The place of a member, which must have exactly the type named: a row cannot write over a
+ * neighbour. */
+#define AT(s, m, type)                                                                             \
+    (offsetof(struct s, m) + 0 * sizeof(_Generic(((struct s *)0)->m, type : (char)1)))
+
+#define TEXT(s, m) .kind = WEIR_FIELD_TEXT, .offset = AT(s, m, const char *)
+#define NAME(s, m) .kind = WEIR_FIELD_NAME, .offset = AT(s, m, const char *)
+#define PATH(s, m) .kind = WEIR_FIELD_PATH, .offset = AT(s, m, const char *)
+#define U32(s, m, low, high)                                                                       \
+    .kind = WEIR_FIELD_U32, .offset = AT(s, m, uint32_t), .min = (low), .max = (high)
+#define COUNT(s, m, low, high)                                                                     \
+    .kind = WEIR_FIELD_COUNT, .offset = AT(s, m, uint64_t), .min = (low), .max = (high)
+#define TOKENS(s, m, low, high)                                                                    \
+    .kind = WEIR_FIELD_COUNT, .offset = AT(s, m, int64_t), .min = (low), .max = (high)
+#define BOOL(s, m) .kind = WEIR_FIELD_BOOL, .offset = AT(s, m, bool)
+#define TIME(s, m, low, high)                                                                      \
+    .kind = WEIR_FIELD_TIME, .offset = AT(s, m, uint64_t), .min = (low), .max = (high)
+#define BYTES(s, m, low, high)                                                                     \
+    .kind = WEIR_FIELD_BYTES, .offset = AT(s, m, uint64_t), .min = (low), .max = (high)
+#define RATE(s, m)                                                                                 \
+    .kind = WEIR_FIELD_RATE, .offset = AT(s, m, struct weir_config_rate), .min = 1,                \
+    .max = TOK_BUCKET_MAX
+#define ADDR(s, m) .kind = WEIR_FIELD_ADDR, .offset = AT(s, m, struct weir_config_addr)
+#define CHOICE(s, m, type, list)                                                                   \
+    .kind = WEIR_FIELD_CHOICE, .offset = AT(s, m, type), .choices = (list),                        \
+    .choices_count = WEIR_COUNT(list)
+#define MODELS(s, m, n)                                                                            \
+    .kind = WEIR_FIELD_MODELS, .offset = AT(s, m, const char **), .count_offset = AT(s, n, uint32_t)
+#define ROWS(s, m, n, rows, type)                                                                  \
+    .kind = WEIR_FIELD_ROWS, .offset = AT(s, m, type), .count_offset = AT(s, n, uint32_t),         \
+    .table = &(rows)
+#define TABLE(s, m, fields, type)                                                                  \
+    .kind = WEIR_FIELD_TABLE, .offset = AT(s, m, type), .table = &(fields)
+#define SAME_STRUCT(fields) .kind = WEIR_FIELD_TABLE, .offset = 0, .table = &(fields)
+#define LATER .kind = WEIR_FIELD_LATER
+#define FIELDS(list) .fields = (list), .fields_count = WEIR_COUNT(list)
+
+#define S WEIR_NS_PER_S
+#define MS WEIR_NS_PER_MS
+#define HOUR (3600 * WEIR_NS_PER_S)
+#define MIB (UINT64_C(1) << 20)
+#define TOK_BUCKET_MAX (UINT64_C(1) << 42) /* what a bucket can hold, in whole tokens */
+
+_Static_assert(sizeof(enum weir_config_api) == sizeof(uint32_t), "choices are stored as 32 bits");
+
+#define LATER_WINDOW                                                                               \
+    "this version's ledger knows no windows, so only `none` is enforced: a grant for the life of " \
+    "the process"
+
+static const struct weir_field_choice api_choices[] = {
+    {"openai", WEIR_CONFIG_API_OPENAI, NULL},
+    {"anthropic", WEIR_CONFIG_API_ANTHROPIC, NULL},
+    {"both", WEIR_CONFIG_API_BOTH, NULL}};
+
+static const struct weir_field_choice policy_choices[] = {
+    {"fifo", WEIR_CONFIG_POLICY_FIFO, NULL},
+    {"drr", WEIR_CONFIG_POLICY_DRR, NULL},
+    {"drr-cost", WEIR_CONFIG_POLICY_DRR_COST, NULL},
+    {"vtc", WEIR_CONFIG_POLICY_VTC, NULL}};
+
+static const struct weir_field_choice accounting_choices[] = {
+    {"openai", WEIR_CONFIG_ACCOUNTING_OPENAI, NULL},
+    {"anthropic", WEIR_CONFIG_ACCOUNTING_ANTHROPIC, NULL}};
+
+static const struct weir_field_choice over_choices[] = {{"wait", WEIR_CONFIG_OVER_WAIT, NULL},
+                                                        {"refuse", WEIR_CONFIG_OVER_REFUSE, NULL}};
+
+static const struct weir_field_choice gone_choices[] = {{"cancel", WEIR_CONFIG_GONE_CANCEL, NULL},
+                                                        {"drain", WEIR_CONFIG_GONE_DRAIN, NULL}};
+
+static const struct weir_field_choice exhausted_choices[] = {
+    {"refuse", WEIR_CONFIG_EXHAUSTED_REFUSE, NULL},
+    {"fallback", WEIR_CONFIG_EXHAUSTED_FALLBACK, NULL},
+    {"queue", 0, "with period none there is no next window to wait for"}};
+
+static const struct weir_field_choice period_choices[] = {{"none", WEIR_CONFIG_PERIOD_NONE, NULL},
+                                                          {"hour", 0, LATER_WINDOW},
+                                                          {"day", 0, LATER_WINDOW},
+                                                          {"week", 0, LATER_WINDOW},
+                                                          {"month", 0, LATER_WINDOW},
+                                                          {"rolling", 0, LATER_WINDOW}};
+
+static const struct weir_field_choice exhausted_status_choices[] = {{"402", 402, NULL},
+                                                                    {"429", 429, NULL}};
+
+static const struct weir_field breaker_fields[] = {
+    {"failures", U32(weir_config_breaker, failures, 0, 1000), .preset = "5",
+     .help = "Failures in a row that open it: connect errors, timeouts to the first byte, 5xx. "
+             "1 opens on the first; 0 switches this rule off."},
+    {"failure_percent", U32(weir_config_breaker, failure_percent, 0, 100), .preset = "50",
+     .help = "Share of failed calls in the window that opens it. 0 switches this rule off."},
+    {"calls", U32(weir_config_breaker, calls_min, 1, 1000000), .preset = "20",
+     .help = "Calls the window must hold before the share is judged. 1 lets a single call decide."},
+    {"window", TIME(weir_config_breaker, window_ns, S, HOUR), .preset = "30s",
+     .help = "Length of the window of that share."},
+    {"cooldown", TIME(weir_config_breaker, cooldown_ns, 100 * MS, HOUR), .preset = "15s",
+     .help = "How long it stays open after the first trip; doubles on repeated trips."},
+    {"cooldown_max", TIME(weir_config_breaker, cooldown_max_ns, 100 * MS, 24 * HOUR),
+     .preset = "60s", .derived = "or cooldown, where that is longer",
+     .help = "Where the doubling ends."},
+    {"trials", U32(weir_config_breaker, trials, 1, 64), .preset = "1",
+     .help = "Requests let through while half-open; all must succeed to close it."},
+};
+static const struct weir_field_table breaker_table = {
+    "upstreams[].breaker", FIELDS(breaker_fields),
+    .help = "When an upstream is ill, weir stops calling it for a while. 429 never counts."};
+
+static const struct weir_field timeouts_fields[] = {
+    {"connect", TIME(weir_config_timeouts, connect_ns, 10 * MS, HOUR), .preset = "5s",
+     .help = "Name, TCP and TLS together."},
+    {"write", TIME(weir_config_timeouts, write_ns, 10 * MS, HOUR), .preset = "60s",
+     .help = "The upstream accepts no byte of the request for so long."},
+    {"first_byte", TIME(weir_config_timeouts, first_byte_ns, 10 * MS, 24 * HOUR), .preset = "120s",
+     .help = "From the request's last byte to the response's first, for streams."},
+    {"first_byte_whole", TIME(weir_config_timeouts, first_byte_whole_ns, 10 * MS, 24 * HOUR),
+     .preset = "600s", .help = "The same for answers that come whole."},
+    {"idle", TIME(weir_config_timeouts, idle_ns, 10 * MS, 24 * HOUR), .preset = "300s",
+     .help = "Between two bytes of a response. Any byte counts, a comment too."},
+    {"total", TIME(weir_config_timeouts, total_ns, 10 * MS, 24 * HOUR), .preset = "1h",
+     .help = "The whole exchange with the upstream."},
+    {"pool_idle", TIME(weir_config_timeouts, pool_idle_ns, 0, HOUR), .preset = "10s",
+     .help = "An unused connection is closed after this. 0 never keeps one; providers close theirs "
+             "after as little as 15 s."},
+};
+static const struct weir_field_table timeouts_table = {
+    "upstreams[].timeouts", FIELDS(timeouts_fields),
+    .help = "Separate timers, each with its own reason in the log."};
+
+static const struct weir_field edits_fields[] = {
+    {"include_usage", BOOL(weir_config_edits, include_usage), .preset = "true",
+     .help = "Ask OpenAI streams for usage where the client did not, and take its traces out of "
+             "what the client sees. false: such streams are charged by estimate."},
+    {"output_limit", BOOL(weir_config_edits, output_limit), .preset = "false",
+     .help = "Put output_limit into requests that carry no limit of their own."},
+    {"identity", BOOL(weir_config_edits, identity), .preset = "true",
+     .help = "Ask for uncompressed answers on metered routes, so that usage can be read."},
+};
+static const struct weir_field_table edits_table = {
+    "upstreams[].edits", FIELDS(edits_fields),
+    .help = "The only three changes weir makes to requests and streams; each can be switched off."};
+
+static const struct weir_field upstream_tls_fields[] = {
+    {"ca_file", TEXT(weir_config_upstream, tls_ca_file), .derived = "the system's certificates",
+     .help = "PEM file of the authorities to trust instead."},
+    {"verify", .kind = WEIR_FIELD_BOOL, .offset = AT(weir_config_upstream, tls_verify, bool),
+     .min = 1, .preset = "true",
+     .help = "Always true: an upstream whose certificate is not checked is not supported."},
+};
+static const struct weir_field_table upstream_tls_table = {
+    "upstreams[].tls", FIELDS(upstream_tls_fields), .help = "For https upstreams."};
+
+static const struct weir_field upstream_fields[] = {
+    {"name", NAME(weir_config_upstream, name), .is_required = true,
+     .help = "Its name in logs, metrics and elsewhere in this file."},
+    {"url", .kind = WEIR_FIELD_URL, .offset = offsetof(struct weir_config_upstream, url),
+     .is_required = true,
+     .help = "http://host[:port][/path] or https://. A request's path is joined by its overlap: "
+             "/api/v1 and /v1/x give /api/v1/x."},
+    {"key_env", TEXT(weir_config_upstream, key_env), .derived = "none",
+     .help = "Environment variable with the upstream's credential. Without a credential, the "
+             "client's own is forwarded."},
+    {"key_file", TEXT(weir_config_upstream, key_file), .derived = "none",
+     .help = "File with the upstream's credential, instead of key_env."},
+    {"api", CHOICE(weir_config_upstream, api, enum weir_config_api, api_choices), .preset = "both",
+     .help = "The API family it speaks."},
+    {"models", MODELS(weir_config_upstream, models, models_count), .derived = "every model",
+     .help = "The models it serves; an asterisk at the end stands for any ending (gpt-*). The most "
+             "exact match wins."},
+    {"pool", NAME(weir_config_upstream, pool),
+     .derived = "shared by upstreams with the same api and models that are no fallback",
+     .help =
+         "Upstreams of one pool share a queue; the one with the lowest share in flight is next."},
+    {"max_in_flight", U32(weir_config_upstream, max_in_flight, 1, 1000000), .preset = "64",
+     .help = "Requests it works on at once. 1 makes it strictly one after the other."},
+    {"adaptive", LATER, .help = "a limit that finds itself is not built yet; give max_in_flight"},
+    {"rate", RATE(weir_config_upstream, rate), .derived = "no limit",
+     .help = "Requests in a time, as in 2/s or 100/m."},
+    {"burst", COUNT(weir_config_upstream, burst_req, 1, TOK_BUCKET_MAX),
+     .derived = "what rate gives in a second, at least 1",
+     .help = "Requests that may go at once after a pause. 1 spaces them evenly."},
+    {"accounting",
+     CHOICE(weir_config_upstream, accounting, enum weir_config_accounting, accounting_choices),
+     .derived = "anthropic where api is anthropic, else openai",
+     .help = "How its provider counts tokens. openai: one limit, the larger of output limit and "
+             "estimate, at the start. anthropic: input without cache reads, and output as it "
+             "appears, each with its limit."},
+    {"tokens", RATE(weir_config_upstream, tokens), .derived = "no limit",
+     .help = "Tokens in a time, as in 200k/m; accounting openai only."},
+    {"tokens_burst", COUNT(weir_config_upstream, tokens_burst_tok, 1, TOK_BUCKET_MAX),
+     .derived = "the count of tokens",
+     .help = "Capacity of that bucket: no single request can cost more."},
+    {"input_tokens", RATE(weir_config_upstream, input_tokens), .derived = "no limit",
+     .help = "Input tokens in a time; accounting anthropic only."},
+    {"input_tokens_burst", COUNT(weir_config_upstream, input_tokens_burst_tok, 1, TOK_BUCKET_MAX),
+     .derived = "the count of input_tokens", .help = "Capacity of that bucket."},
+    {"output_tokens", RATE(weir_config_upstream, output_tokens), .derived = "no limit",
+     .help = "Output tokens in a time; accounting anthropic only."},
+    {"output_tokens_burst", COUNT(weir_config_upstream, output_tokens_burst_tok, 1, TOK_BUCKET_MAX),
+     .derived = "the count of output_tokens", .help = "Capacity of that bucket."},
+    {"breaker", TABLE(weir_config_upstream, breaker, breaker_table, struct weir_config_breaker)},
+    {"timeouts",
+     TABLE(weir_config_upstream, timeouts, timeouts_table, struct weir_config_timeouts)},
+    {"fallback", NAME(weir_config_upstream, fallback), .derived = "none",
+     .help = "Upstream that takes over while this one's breaker is open. Cycles are refused."},
+    {"tls", SAME_STRUCT(upstream_tls_table)},
+    {"edits", TABLE(weir_config_upstream, edits, edits_table, struct weir_config_edits)},
+    {"output_limit", COUNT(weir_config_upstream, output_limit_tok, 1, 100000000), .preset = "4096",
+     .help = "Output tokens assumed where a request names no limit. Too low and holds are overrun; "
+             "too high and budgets look used up early."},
+    {"image_tokens", COUNT(weir_config_upstream, image_tok, 0, 10000000), .preset = "1600",
+     .help =
+         "Input tokens for an image whose size cannot be read. Base64 is never counted as text."},
+    {"file_tokens", COUNT(weir_config_upstream, file_tok, 0, 100000000), .preset = "10k",
+     .help = "Input tokens for any other attached file."},
+    {"on_client_gone",
+     CHOICE(weir_config_upstream, on_client_gone, enum weir_config_gone, gone_choices),
+     .preset = "cancel",
+     .help =
+         "When the client has left: cancel closes the upstream call within a second, drain reads "
+         "it on so that its usage is known."},
+    {"drain_time", TIME(weir_config_upstream, drain_time_ns, 0, HOUR), .preset = "30s",
+     .help = "Such a drain ends after this."},
+    {"drain_bytes", BYTES(weir_config_upstream, drain_bytes, 0, 1024 * MIB), .preset = "1MiB",
+     .help = "And after so many bytes."},
+};
+static const struct weir_field_table upstreams_table = {
+    "upstreams[]", FIELDS(upstream_fields), sizeof(struct weir_config_upstream), 64,
+    "The APIs that weir forwards to. At least one, at most 64."};
+
+static const struct weir_field work_fields[] = {
+    {"input", U32(weir_config, work_input, 0, 1000), .preset = "1",
+     .help = "Weight of an uncached input token."},
+    {"output", U32(weir_config, work_output, 0, 1000), .preset = "2",
+     .help = "Weight of an output token."},
+};
+static const struct weir_field_table work_table = {
+    "work", FIELDS(work_fields),
+    .help = "The work that fairness counts, for pools without weights of their own. Budgets always "
+            "count plain tokens."};
+
+static const struct weir_field pool_work_fields[] = {
+    {"input", U32(weir_config_pool, work_input, 0, 1000), .derived = "work.input",
+     .help = "Weight of an uncached input token."},
+    {"output", U32(weir_config_pool, work_output, 0, 1000), .derived = "work.output",
+     .help = "Weight of an output token."},
+};
+static const struct weir_field_table pool_work_table = {"pools[].work", FIELDS(pool_work_fields),
+                                                        .help = "Weights of this pool."};
+
+static const struct weir_field pool_fields[] = {
+    {"name", NAME(weir_config_pool, name), .is_required = true,
+     .help = "As upstreams name it in `pool`."},
+    {"scheduler", CHOICE(weir_config_pool, scheduler, enum weir_config_policy, policy_choices),
+     .derived = "scheduler above", .help = "Its order of service."},
+    {"work", SAME_STRUCT(pool_work_table)},
+};
+static const struct weir_field_table pools_table = {
+    "pools[]", FIELDS(pool_fields), sizeof(struct weir_config_pool), 64,
+    "Only for pools that differ from the rest; others come from the upstreams."};
+
+static const struct weir_field tenant_limits_fields[] = {
+    {"requests", RATE(weir_config_tenant_limits, requests), .derived = "no limit",
+     .help = "Requests in a time."},
+    {"burst", COUNT(weir_config_tenant_limits, burst_req, 1, TOK_BUCKET_MAX),
+     .derived = "what requests gives in a second, at least 1",
+     .help = "Requests that may go at once after a pause."},
+    {"tokens", RATE(weir_config_tenant_limits, tokens), .derived = "no limit",
+     .help = "Tokens in a time, input and output; corrected when usage is known."},
+    {"tokens_burst", COUNT(weir_config_tenant_limits, tokens_burst_tok, 1, TOK_BUCKET_MAX),
+     .derived = "the count of tokens",
+     .help = "Capacity of that bucket: a request that costs more is refused with 413."},
+    {"over", CHOICE(weir_config_tenant_limits, over, enum weir_config_over, over_choices),
+     .preset = "wait", .help = "Above a limit: wait in the queue, or refuse with 429 at once."},
+    {"mode", LATER, .help = "shadow limits are not built yet; every limit given is enforced"},
+};
+static const struct weir_field_table tenant_limits_table = {
+    "tenants[].limits", FIELDS(tenant_limits_fields), .help = "Buckets of the tenant's own."};
+
+static const struct weir_field tenant_fields[] = {
+    {"name", NAME(weir_config_tenant, name), .is_required = true,
+     .help = "Its name in logs, metrics, and for `weir key new NAME`."},
+    {"key_sha256", .kind = WEIR_FIELD_DIGESTS,
+     .offset = offsetof(struct weir_config_tenant, key_sha256),
+     .count_offset = AT(weir_config_tenant, key_sha256_count, uint32_t),
+     .derived = "keys made by `weir key new`",
+     .help = "SHA-256 of a key in hex, or a list of them. The keys themselves never stand here."},
+    {"weight", U32(weir_config_tenant, weight, 1, 1000), .preset = "1",
+     .help = "Its share among the tenants of its lane that are waiting."},
+    {"lane", NAME(weir_config_tenant, lane), .derived = "standard, or the first lane there is",
+     .help = "Its lane. A request can only lower it, with the header weir-lane."},
+    {"limits",
+     TABLE(weir_config_tenant, limits, tenant_limits_table, struct weir_config_tenant_limits)},
+    {"max_connections", U32(weir_config_tenant, max_connections, 0, 1000000),
+     .derived = "limits.connections_per_tenant", .help = "Connections it may hold at once."},
+    {"scope", TEXT(weir_config_tenant, scope), .derived = "tenant/NAME, unlimited but recorded",
+     .help = "The budget that its requests are charged to."},
+    {"models", MODELS(weir_config_tenant, models, models_count), .derived = "every model",
+     .help = "The models it may use; an asterisk at the end stands for any ending."},
+    {"paused", BOOL(weir_config_tenant, is_paused), .preset = "false",
+     .help = "true refuses its requests with 403."},
+};
+static const struct weir_field_table tenants_table = {
+    "tenants[]", FIELDS(tenant_fields), sizeof(struct weir_config_tenant), 1000000,
+    "Parties that fairness is measured for. With none, here or made by `weir key new`, weir passes "
+    "the client's credential through and each credential is a tenant."};
+
+static const struct weir_field lane_fields[] = {
+    {"name", NAME(weir_config_lane, name), .is_required = true, .help = "Its name."},
+    {"floor", U32(weir_config_lane, floor_percent, 0, 100), .preset = "0",
+     .help = "Percent of the work dispatched while it has waiters. 0 can be starved by the lanes "
+             "above; all floors together are at most 100."},
+};
+static const struct weir_field_table lanes_table = {
+    "lanes[]", FIELDS(lane_fields), sizeof(struct weir_config_lane), 8,
+    "Priority classes, first to last: a lane is served before those below it, but for their "
+    "floors. "
+    "Default: interactive 0, standard 20, batch 5."};
+
+static const struct weir_field scope_fields[] = {
+    {"name", TEXT(weir_config_scope, name), .is_required = true,
+     .help = "Its name; parts may be set off by slashes. tenant/... is weir's own."},
+    {"parent", TEXT(weir_config_scope, parent), .derived = "none",
+     .help = "A hold is taken from a scope and from all above it, or from none."},
+    {"granted", TOKENS(weir_config_scope, granted_tok, 0, (uint64_t)WEIR_TOK_MAX),
+     .is_required = true, .help = "Tokens, input and output, that it may spend."},
+    {"period", CHOICE(weir_config_scope, period, enum weir_config_period, period_choices),
+     .preset = "none", .help = "When the grant begins anew."},
+    {"zone", LATER, .help = LATER_WINDOW},
+    {"anchor", LATER, .help = LATER_WINDOW},
+    {"on_exhausted",
+     CHOICE(weir_config_scope, on_exhausted, enum weir_config_exhausted, exhausted_choices),
+     .preset = "refuse", .help = "What happens to requests once it is spent."},
+    {"fallback", NAME(weir_config_scope, fallback_upstream), .derived = "none",
+     .help = "With on_exhausted fallback: the upstream that then takes its requests."},
+    {"strict", BOOL(weir_config_scope, is_strict), .preset = "false",
+     .help = "Hold the hard upper bound of a request instead of the usual estimate: no overrun by "
+             "input, but earlier refusals."},
+};
+static const struct weir_field_table scopes_table = {
+    "scopes[]", FIELDS(scope_fields), sizeof(struct weir_config_scope), 100000,
+    "Budgets in tokens. A tenant names the one it is charged to."};
+
+static const struct weir_field route_fields[] = {
+    {"path", PATH(weir_config_route, path), .is_required = true,
+     .help = "A request path; an asterisk at the end stands for any ending."},
+    {"cost_tok", TOKENS(weir_config_route, cost_tok, 0, (uint64_t)WEIR_TOK_MAX),
+     .is_required = true, .help = "Tokens that one request costs."},
+};
+static const struct weir_field_table routes_table = {
+    "routes[]", FIELDS(route_fields), sizeof(struct weir_config_route), 1000,
+    "Costs for paths that carry no tokens weir can read. Without one, such paths are refused to "
+    "tenants that have a budget."};
+
+static const struct weir_field limits_fields[] = {
+    {"tenants", U32(weir_config_limits, tenants, 1, 10000000), .preset = "100k",
+     .help = "Tenants known at once. In pass-through mode idle ones are forgotten, and those above "
+             "share one."},
+    {"connections", U32(weir_config_limits, connections, 1, 1000000), .preset = "20000",
+     .help = "Connections of clients, in all."},
+    {"connections_per_address", U32(weir_config_limits, connections_per_address, 0, 1000000),
+     .preset = "0", .help = "Connections from one address. 0: no limit of its own."},
+    {"connections_per_tenant", U32(weir_config_limits, connections_per_tenant, 0, 1000000),
+     .preset = "0", .help = "Connections of one tenant. 0: no limit of its own."},
+    {"waiters", U32(weir_config_limits, waiters, 1, 10000000), .preset = "10000",
+     .help = "Requests waiting for their turn, in all."},
+    {"waiters_per_tenant", U32(weir_config_limits, waiters_per_tenant, 1, 10000000),
+     .preset = "1000", .help = "Requests of one tenant waiting for their turn."},
+    {"waiting_bytes", BYTES(weir_config_limits, waiting_bytes, MIB, 1024 * 1024 * MIB),
+     .preset = "256MiB", .help = "Heads and bodies of all waiting requests."},
+    {"body", BYTES(weir_config_limits, body_bytes, 1024, 1024 * MIB), .preset = "32MiB",
+     .help = "Largest request body; above it 413."},
+    {"head", BYTES(weir_config_limits, head_bytes, 4096, MIB), .preset = "64KiB",
+     .help = "Largest head of a request or response; above it 431, or 502 for an upstream's."},
+    {"inspect", BYTES(weir_config_limits, inspect_bytes, 1024, 1024 * MIB), .preset = "64MiB",
+     .help = "Largest gzip or zstd body once unpacked; above it 413."},
+    {"max_wait", TIME(weir_config_limits, max_wait_ns, 10 * MS, 24 * HOUR), .preset = "60s",
+     .help = "Longest wait in the queue. Shorter where the client says it will give up earlier."},
+    {"head_time", TIME(weir_config_limits, head_ns, 100 * MS, HOUR), .preset = "10s",
+     .help = "From the first byte of a request's head to its last; above it 408."},
+    {"keep_alive", TIME(weir_config_limits, keep_alive_ns, 100 * MS, 24 * HOUR), .preset = "120s",
+     .help = "Between two requests of a client's connection."},
+    {"body_rate", BYTES(weir_config_limits, body_bytes_per_s, 0, 1024 * MIB), .preset = "1KiB",
+     .help = "Slowest request body, in bytes a second; below it 408. 0 waits for any."},
+    {"body_grace", TIME(weir_config_limits, body_grace_ns, 0, HOUR), .preset = "10s",
+     .help = "Time before that is judged."},
+    {"client_stall", TIME(weir_config_limits, client_stall_ns, 100 * MS, 24 * HOUR),
+     .preset = "60s", .help = "A client that reads nothing of its answer for so long is gone."},
+    {"drain_queue", TIME(weir_config_limits, drain_queue_ns, 0, HOUR), .preset = "30s",
+     .help = "At the end, queued requests are still served for so long."},
+    {"drain_streams", TIME(weir_config_limits, drain_stream_ns, 0, 24 * HOUR), .preset = "600s",
+     .help = "And running ones for so long."},
+};
+static const struct weir_field_table limits_table = {
+    "limits", FIELDS(limits_fields),
+    .help = "Everything has a limit. Reaching one is a normal refusal with a name."};
+
+static const struct weir_field responses_fields[] = {
+    {"exhausted_status", CHOICE(weir_config, exhausted_status, uint32_t, exhausted_status_choices),
+     .preset = "402",
+     .help = "Status for a spent budget: 402, which no SDK repeats, or 429 with code "
+             "insufficient_quota."},
+    {"ratelimit_fields", BOOL(weir_config, ratelimit_fields), .preset = "false",
+     .help = "Send the IETF RateLimit and RateLimit-Policy fields too."},
+    {"heartbeat", TIME(weir_config, heartbeat_ns, S, HOUR), .zero_is_off = true, .preset = "0",
+     .help = "Send a comment between two events of a stream that is silent for so long. 0: never."},
+};
+static const struct weir_field_table responses_table = {"responses", FIELDS(responses_fields),
+                                                        .help = "What weir says in its own words."};
+
+static const struct weir_field tls_fields[] = {
+    {"cert_file", TEXT(weir_config, tls_cert_file), .derived = "plain HTTP",
+     .help = "PEM file of the certificate and those that vouch for it."},
+    {"key_file", TEXT(weir_config, tls_key_file), .derived = "plain HTTP",
+     .help = "PEM file of its private key."},
+};
+static const struct weir_field_table tls_table = {"tls", FIELDS(tls_fields),
+                                                  .help = "TLS for clients."};
+
+static const struct weir_field log_fields[] = {
+    {"access", .kind = WEIR_FIELD_LOG, .offset = AT(weir_config, access, enum weir_config_access),
+     .count_offset = AT(weir_config, access_file, const char *), .preset = "stderr",
+     .help = "One JSON line a request, never with content or credentials: off, stderr, or a file's "
+             "path."},
+};
+static const struct weir_field_table log_table = {"log", FIELDS(log_fields), .help = "Logs."};
+
+static const struct weir_field root_fields[] = {
+    {"listen", ADDR(weir_config, listen), .preset = "127.0.0.1:8765",
+     .help = "Where clients connect. Port 0 takes any free one."},
+    {"admin", ADDR(weir_config, admin), .preset = "127.0.0.1:8766",
+     .help = "Where health, metrics and the admin API are. Loopback only."},
+    {"ledger", TEXT(weir_config, ledger), .preset = "memory",
+     .help =
+         "Where budgets are kept. Only `memory` in this version: they begin anew at each start."},
+    {"tls", SAME_STRUCT(tls_table)},
+    {"scheduler", CHOICE(weir_config, scheduler, enum weir_config_policy, policy_choices),
+     .preset = "vtc",
+     .help = "Order of service inside a lane. fifo: as they came; drr: turns; drr-cost: turns by "
+             "work; vtc: the tenant served least so far."},
+    {"work", SAME_STRUCT(work_table)},
+    {"upstreams",
+     ROWS(weir_config, upstreams, upstreams_count, upstreams_table, struct weir_config_upstream *),
+     .is_required = true},
+    {"pools", ROWS(weir_config, pools, pools_count, pools_table, struct weir_config_pool *)},
+    {"tenants",
+     ROWS(weir_config, tenants, tenants_count, tenants_table, struct weir_config_tenant *)},
+    {"lanes", ROWS(weir_config, lanes, lanes_count, lanes_table, struct weir_config_lane *)},
+    {"scopes", ROWS(weir_config, scopes, scopes_count, scopes_table, struct weir_config_scope *)},
+    {"routes", ROWS(weir_config, routes, routes_count, routes_table, struct weir_config_route *)},
+    {"limits", TABLE(weir_config, limits, limits_table, struct weir_config_limits)},
+    {"responses", SAME_STRUCT(responses_table)},
+    {"log", SAME_STRUCT(log_table)},
+    {"traffic", .kind = WEIR_FIELD_IGNORED, .help = "belongs to `weir lab`"},
+    {"backend", .kind = WEIR_FIELD_IGNORED, .help = "belongs to `weir lab` and `weir mock`"},
+    {"workers", LATER, .help = "one event loop serves all in this version"},
+};
+const struct weir_field_table weir_config_root_table = {"", FIELDS(root_fields),
+                                                        .help = "The top level of the file."};
+
+const struct weir_field *weir_field_find(const struct weir_field_table *table, const char *key)
+{
+    for (size_t i = 0; i < table->fields_count; i++)
+        if (strcmp(table->fields[i].key, key) == 0)
+            return &table->fields[i];
+    return NULL;
+}
+
+static void accepts_range(const char *what, const char *low, const char *high, bool zero_is_off,
+                          char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "%s between %s and %s%s", what, low, high,
+             zero_is_off ? ", or 0 for off" : "");
+}
+
+void weir_field_accepts(const struct weir_field *field, char *out, size_t out_bytes)
+{
+    char low[WEIR_VALUE_TEXT_MAX], high[WEIR_VALUE_TEXT_MAX];
+    const char *plain = "";
+    switch (field->kind) {
+    case WEIR_FIELD_U32:
+    case WEIR_FIELD_COUNT:
+        weir_value_count_text(field->min, low);
+        weir_value_count_text(field->max, high);
+        accepts_range("a whole number", low, high, field->zero_is_off, out, out_bytes);
+        return;
+    case WEIR_FIELD_TIME:
+        weir_value_duration_text(field->min, low);
+        weir_value_duration_text(field->max, high);
+        accepts_range("a duration (250ms, 5s, 10m, 1h)", low, high, field->zero_is_off, out,
+                      out_bytes);
+        return;
+    case WEIR_FIELD_BYTES:
+        weir_value_bytes_text(field->min, low);
+        weir_value_bytes_text(field->max, high);
+        accepts_range("a size (64KiB, 32MiB)", low, high, field->zero_is_off, out, out_bytes);
+        return;
+    case WEIR_FIELD_CHOICE: {
+        size_t used = (size_t)snprintf(out, out_bytes, "one of");
+        for (size_t i = 0; i < field->choices_count && used < out_bytes; i++)
+            if (!field->choices[i].later)
+                used +=
+                    (size_t)snprintf(out + used, out_bytes - used, "%s %s",
+                                     used > strlen("one of") ? "," : "", field->choices[i].name);
+        return;
+    }
+    case WEIR_FIELD_TEXT:
+        plain = "text";
+        break;
+    case WEIR_FIELD_NAME:
+        plain = "a name (letters, digits, '.', '_', '-'; at most 64)";
+        break;
+    case WEIR_FIELD_BOOL:
+        plain = field->min ? "true" : "true or false";
+        break;
+    case WEIR_FIELD_RATE:
+        plain = "a rate (2/s, 100/m, 1.5M/h)";
+        break;
+    case WEIR_FIELD_ADDR:
+        plain = "address:port (127.0.0.1:8765, [::1]:8765)";
+        break;
+    case WEIR_FIELD_URL:
+        plain = "http://host[:port][/path] or https://...";
+        break;
+    case WEIR_FIELD_PATH:
+        plain = "a path that begins with / (an asterisk only at its end)";
+        break;
+    case WEIR_FIELD_MODELS:
+        plain = "a list of model names (an asterisk only at their end)";
+        break;
+    case WEIR_FIELD_DIGESTS:
+        plain = "64 hex digits, or a list of those";
+        break;
+    case WEIR_FIELD_LOG:
+        plain = "off, stderr, or a path that begins with / or .";
+        break;
+    case WEIR_FIELD_TABLE:
+        plain = "a mapping";
+        break;
+    case WEIR_FIELD_ROWS:
+        plain = "a list";
+        break;
+    case WEIR_FIELD_IGNORED:
+    case WEIR_FIELD_LATER:
+        break;
+    }
+    snprintf(out, out_bytes, "%s", plain);
+}

@@ -1,0 +1,321 @@
+#include "gateway/config_load.h"
+
+#include "gateway/config_value.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+/* Walks a YAML document beside the table of fields. libyaml keeps the position of every node, so
+ * each problem names its own line. Aliases share nodes and the table bounds the depth: a bomb stays
+ * small. */
+
+struct walker {
+    struct weir_loader *loader;
+    yaml_document_t *document;
+    const char *file;
+};
+
+static struct weir_place node_place(const struct walker *walker, const yaml_node_t *node)
+{
+    return (struct weir_place){walker->file, (uint32_t)node->start_mark.line + 1,
+                               (uint32_t)node->start_mark.column + 1};
+}
+
+static const yaml_node_t *get_node(const struct walker *walker, int index)
+{
+    return yaml_document_get_node(walker->document, index);
+}
+
+/* The word of a scalar, or NULL after a problem was reported. */
+static const char *get_word(const struct walker *walker, const yaml_node_t *node, const char *label,
+                            const char *accepts)
+{
+    if (node->type != YAML_SCALAR_NODE) {
+        weir_loader_error(walker->loader, node_place(walker, node), "%s must be %s, not a %s",
+                          label, accepts, node->type == YAML_MAPPING_NODE ? "mapping" : "list");
+        return NULL;
+    }
+    const char *word = (const char *)node->data.scalar.value;
+    if (strlen(word) != node->data.scalar.length) {
+        weir_loader_error(walker->loader, node_place(walker, node), "%s has a NUL byte in it",
+                          label);
+        return NULL;
+    }
+    bool is_plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    if (*word == '\0' || (is_plain && (strcmp(word, "~") == 0 || strcmp(word, "null") == 0))) {
+        weir_loader_error(walker->loader, node_place(walker, node),
+                          "%s has no value; give %s, or leave the key out", label, accepts);
+        return NULL;
+    }
+    return word;
+}
+
+static void walk_mapping(struct walker *walker, const struct weir_field_table *table,
+                         const yaml_node_t *node, void *row);
+
+static bool is_model(const char *text)
+{
+    size_t bytes = strlen(text);
+    const char *asterisk = strchr(text, '*');
+    if (bytes == 0 || bytes > 200 || (asterisk && asterisk[1]))
+        return false;
+    for (size_t i = 0; i < bytes; i++)
+        if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static bool read_digest(const char *text, uint8_t digest[32])
+{
+    if (strlen(text) != 64)
+        return false;
+    for (size_t i = 0; i < 64; i++) {
+        char c = (char)tolower((unsigned char)text[i]);
+        if (!isxdigit((unsigned char)c))
+            return false;
+        uint8_t nibble = (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+        digest[i / 2] = (uint8_t)(i % 2 ? digest[i / 2] | nibble : nibble << 4);
+    }
+    return true;
+}
+
+/* A list of words, or a single word for a list of one. */
+static void walk_words(struct walker *walker, const struct weir_field *field,
+                       const yaml_node_t *node, void *row)
+{
+    struct weir_loader *loader = walker->loader;
+    bool is_list = node->type == YAML_SEQUENCE_NODE;
+    size_t count =
+        is_list ? (size_t)(node->data.sequence.items.top - node->data.sequence.items.start) : 1;
+    char accepts[128];
+    weir_field_accepts(field, accepts, sizeof accepts);
+    if (count == 0 || count > 10000) {
+        weir_loader_error(loader, node_place(walker, node),
+                          count ? "%s has more than 10000 entries"
+                                : "%s is empty; leave the key out",
+                          field->key);
+        return;
+    }
+    bool is_models = field->kind == WEIR_FIELD_MODELS;
+    const char **models =
+        is_models ? weir_config_alloc(loader->config, count, sizeof *models) : NULL;
+    uint8_t(*digests)[32] = is_models ? NULL : weir_config_alloc(loader->config, count, 32);
+    for (size_t i = 0; i < count; i++) {
+        const yaml_node_t *item =
+            is_list ? get_node(walker, node->data.sequence.items.start[i]) : node;
+        const char *word = get_word(walker, item, field->key, accepts);
+        if (!word)
+            return;
+        if (is_models && is_model(word)) {
+            models[i] = weir_config_text(loader->config, word, strlen(word));
+        } else if (is_models || !read_digest(word, digests[i])) {
+            /* What is no digest may be a key: it is not repeated. */
+            weir_loader_error(loader, node_place(walker, item), "%s must be %s%s%s%s", field->key,
+                              accepts, is_models ? ", not '" : "", is_models ? word : "",
+                              is_models ? "'" : "; `weir key new NAME` makes and keeps keys");
+            return;
+        }
+    }
+    uint32_t narrow = (uint32_t)count;
+    void *list = is_models ? (void *)models : (void *)digests;
+    memcpy((char *)row + field->offset, &list, sizeof list);
+    memcpy((char *)row + field->count_offset, &narrow, sizeof narrow);
+    weir_loader_mark(loader, (char *)row + field->offset, node_place(walker, node));
+}
+
+static void walk_rows(struct walker *walker, const struct weir_field *field,
+                      const yaml_node_t *node, void *row)
+{
+    struct weir_loader *loader = walker->loader;
+    if (node->type != YAML_SEQUENCE_NODE) {
+        weir_loader_error(loader, node_place(walker, node), "%s must be a list (\"- name: ...\")",
+                          field->key);
+        return;
+    }
+    size_t count = (size_t)(node->data.sequence.items.top - node->data.sequence.items.start);
+    if (count == 0 || count > field->table->rows_max) {
+        weir_loader_error(loader, node_place(walker, node),
+                          "%s must have between 1 and %u entries, not %zu", field->key,
+                          field->table->rows_max, count);
+        return;
+    }
+    char *rows = weir_config_alloc(loader->config, count, field->table->row_bytes);
+    uint32_t narrow = (uint32_t)count;
+    memcpy((char *)row + field->offset, &rows, sizeof rows);
+    memcpy((char *)row + field->count_offset, &narrow, sizeof narrow);
+    weir_loader_mark(loader, (char *)row + field->offset, node_place(walker, node));
+    for (size_t i = 0; i < count; i++) {
+        char *each = rows + i * field->table->row_bytes;
+        weir_loader_presets(loader, field->table, each);
+        walk_mapping(walker, field->table, get_node(walker, node->data.sequence.items.start[i]),
+                     each);
+    }
+}
+
+static void walk_field(struct walker *walker, const struct weir_field_table *table,
+                       const struct weir_field *field, const yaml_node_t *key,
+                       const yaml_node_t *node, void *row)
+{
+    struct weir_loader *loader = walker->loader;
+    char accepts[256];
+    switch (field->kind) {
+    case WEIR_FIELD_TABLE:
+        walk_mapping(walker, field->table, node, (char *)row + field->offset);
+        return;
+    case WEIR_FIELD_ROWS:
+        walk_rows(walker, field, node, row);
+        return;
+    case WEIR_FIELD_MODELS:
+    case WEIR_FIELD_DIGESTS:
+        walk_words(walker, field, node, row);
+        return;
+    case WEIR_FIELD_IGNORED:
+        weir_loader_warn(loader, node_place(walker, key), "'%s' %s; the gateway does not use it",
+                         field->key, field->help);
+        return;
+    case WEIR_FIELD_LATER:
+        weir_loader_error(loader, node_place(walker, key), "'%s'%s%s is not supported yet: %s",
+                          field->key, *table->name ? " in " : "", table->name, field->help);
+        return;
+    case WEIR_FIELD_TEXT:
+    case WEIR_FIELD_NAME:
+    case WEIR_FIELD_U32:
+    case WEIR_FIELD_COUNT:
+    case WEIR_FIELD_BOOL:
+    case WEIR_FIELD_TIME:
+    case WEIR_FIELD_BYTES:
+    case WEIR_FIELD_RATE:
+    case WEIR_FIELD_CHOICE:
+    case WEIR_FIELD_ADDR:
+    case WEIR_FIELD_URL:
+    case WEIR_FIELD_PATH:
+    case WEIR_FIELD_LOG:
+        break;
+    }
+    weir_field_accepts(field, accepts, sizeof accepts);
+    const char *word = get_word(walker, node, field->key, accepts);
+    if (word)
+        (void)weir_loader_set(loader, field, row, field->key, word, node_place(walker, node));
+}
+
+/* A key that no field has. One that would hold a secret gets its own advice, and no echo of the
+ * value. */
+static void report_unknown_key(struct walker *walker, const struct weir_field_table *table,
+                               const yaml_node_t *key, const char *word)
+{
+    char after[160];
+    const char *known[64];
+    size_t count = 0;
+    bool has_key_file = weir_field_find(table, "key_env") != NULL;
+    if (has_key_file &&
+        (strcmp(word, "key") == 0 || strcmp(word, "api_key") == 0 || strcmp(word, "token") == 0)) {
+        weir_loader_error(
+            walker->loader, node_place(walker, key),
+            "'%s': secrets do not stand in this file; name their place with key_env or "
+            "key_file",
+            word);
+        return;
+    }
+    for (size_t i = 0; i < table->fields_count && count < WEIR_COUNT(known); i++)
+        known[count++] = table->fields[i].key;
+    if (*table->name)
+        snprintf(after, sizeof after, " in %s", table->name);
+    else
+        snprintf(after, sizeof after, " at the top level");
+    weir_loader_unknown(walker->loader, node_place(walker, key), "unknown key", word, after, known,
+                        count);
+}
+
+static void walk_mapping(struct walker *walker, const struct weir_field_table *table,
+                         const yaml_node_t *node, void *row)
+{
+    struct weir_loader *loader = walker->loader;
+    const char *name = *table->name ? table->name : "the file";
+    if (node->type != YAML_MAPPING_NODE) {
+        weir_loader_error(loader, node_place(walker, node), "%s must be a mapping (\"key: value\")",
+                          name);
+        return;
+    }
+    const yaml_node_t *seen[64] = {NULL}; /* the key that gave each field */
+    WEIR_INVARIANT(table->fields_count <= WEIR_COUNT(seen));
+    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+         pair < node->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = get_node(walker, pair->key);
+        if (key->type != YAML_SCALAR_NODE) {
+            weir_loader_error(loader, node_place(walker, key), "a key in %s must be a word", name);
+            continue;
+        }
+        const char *word = (const char *)key->data.scalar.value;
+        const struct weir_field *field = weir_field_find(table, word);
+        if (!field || strlen(word) != key->data.scalar.length) {
+            report_unknown_key(walker, table, key, word);
+            continue;
+        }
+        size_t index = (size_t)(field - table->fields);
+        if (seen[index]) {
+            weir_loader_error(loader, node_place(walker, key),
+                              "'%s' is given twice; first on line %u", word,
+                              (unsigned)seen[index]->start_mark.line + 1);
+            continue;
+        }
+        seen[index] = key;
+        walk_field(walker, table, field, key, get_node(walker, pair->value), row);
+    }
+    for (size_t i = 0; i < table->fields_count; i++)
+        if (table->fields[i].is_required && !seen[i])
+            weir_loader_error(loader, node_place(walker, node), "%s needs '%s'", name,
+                              table->fields[i].key);
+}
+
+static void report_syntax(struct weir_loader *loader, const yaml_parser_t *parser, const char *file)
+{
+    /* libyaml counts from 0; an error in the encoding has only an offset. */
+    struct weir_place place = {file, (uint32_t)parser->problem_mark.line + 1,
+                               (uint32_t)parser->problem_mark.column + 1};
+    if (parser->error == YAML_READER_ERROR)
+        weir_loader_error(loader, (struct weir_place){.where = file}, "byte %zu: %s",
+                          parser->problem_offset, parser->problem ? parser->problem : "not UTF-8");
+    else
+        weir_loader_error(loader, place, "not YAML: %s%s%s",
+                          parser->problem ? parser->problem : "unreadable",
+                          parser->context ? ", " : "", parser->context ? parser->context : "");
+}
+
+void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t bytes)
+{
+    yaml_parser_t parser;
+    yaml_document_t document;
+    const char *file = loader->whole.where;
+    if (!yaml_parser_initialize(&parser)) {
+        weir_loader_error(loader, loader->whole, "out of memory");
+        return;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
+    if (!yaml_parser_load(&parser, &document)) {
+        report_syntax(loader, &parser, file);
+        yaml_parser_delete(&parser);
+        return;
+    }
+    const yaml_node_t *root = yaml_document_get_root_node(&document);
+    if (!root) {
+        weir_loader_error(loader, loader->whole, "is empty: it needs at least upstreams");
+    } else {
+        struct walker walker = {loader, &document, file};
+        walk_mapping(&walker, &weir_config_root_table, root, loader->config);
+        yaml_document_t second;
+        if (!yaml_parser_load(&parser, &second)) {
+            report_syntax(loader, &parser, file);
+        } else {
+            const yaml_node_t *more = yaml_document_get_root_node(&second);
+            if (more)
+                weir_loader_error(loader, node_place(&walker, more),
+                                  "a second document begins here; one file is one configuration");
+            yaml_document_delete(&second);
+        }
+    }
+    yaml_document_delete(&document);
+    yaml_parser_delete(&parser);
+}

@@ -1,0 +1,158 @@
+/* effects: carries out what the flow machine asks for.
+ *
+ * Once a turn: answers of the store go in, time goes in, the gate is pumped, effects come out,
+ * until all is quiet. An effect may cause events at once (a memory store answers, a call cannot
+ * start), so it is a loop; it ends because every round moves at least one request towards its end.
+ */
+#include "gateway/state.h"
+
+#define EFFECTS_ANSWERS_AT_ONCE 64
+
+static enum weir_reserve_answer effects_reserve_answer(enum weir_ledger_result result)
+{
+    switch (result) {
+    case WEIR_LEDGER_HELD:
+    case WEIR_LEDGER_SAME:
+        return WEIR_RESERVE_HELD;
+    case WEIR_LEDGER_BUSY:
+        return WEIR_RESERVE_BUSY;
+    case WEIR_LEDGER_EXHAUSTED:
+        return WEIR_RESERVE_EXHAUSTED;
+    case WEIR_LEDGER_NEVER:
+        return WEIR_RESERVE_NEVER;
+    case WEIR_LEDGER_SETTLED:
+    case WEIR_LEDGER_VOIDED:
+    case WEIR_LEDGER_LATE:
+    case WEIR_LEDGER_UNMATCHED:
+    case WEIR_LEDGER_DONE:
+    case WEIR_LEDGER_FINISHED:
+    case WEIR_LEDGER_CONFLICT:
+    case WEIR_LEDGER_UNKNOWN:
+    case WEIR_LEDGER_FULL:
+    case WEIR_LEDGER_BAD:
+    case WEIR_LEDGER_UNAVAILABLE:
+        return WEIR_RESERVE_UNAVAILABLE;
+    }
+    return WEIR_RESERVE_UNAVAILABLE;
+}
+
+/* The tag of a store operation is the flow's request id for RESERVE; the others are answered to
+ * nobody. */
+static void effects_reserve(struct weir_gateway *g, const struct weir_effect *e, uint64_t now_ns)
+{
+    struct weir_store_op op = {.ledger = {.kind = WEIR_LEDGER_RESERVE,
+                                          .scope = e->scope,
+                                          .parent = WEIR_NONE,
+                                          .hold = e->hold,
+                                          .amount_tok = (int64_t)e->tokens},
+                               .tag = e->request,
+                               .deadline_ns = e->deadline_ns ? e->deadline_ns : WEIR_NEVER_NS};
+    if (!weir_store_submit(g->store, &op))
+        weir_flow_reserved(g->flow, e->request, WEIR_RESERVE_UNAVAILABLE, WEIR_NONE, now_ns);
+}
+
+static void effects_close_hold(struct weir_gateway *g, const struct weir_effect *e)
+{
+    struct weir_store_op op = {
+        .ledger = {.kind = e->kind == WEIR_EFFECT_SETTLE ? WEIR_LEDGER_SETTLE : WEIR_LEDGER_VOID,
+                   .scope = e->scope,
+                   .parent = WEIR_NONE,
+                   .hold = e->hold,
+                   .amount_tok = (int64_t)e->tokens},
+        .tag = e->request,
+        .deadline_ns = WEIR_NEVER_NS,
+        .usage = {.input_tok = e->usage.input_tok,
+                  .cached_tok = e->usage.cached_tok,
+                  .cache_write_tok = e->usage.cache_write_tok,
+                  .output_tok = e->usage.output_tok,
+                  .upstream = e->upstream,
+                  .model = e->model,
+                  .estimated = e->estimated}};
+    bool taken = weir_store_submit(g->store, &op);
+    WEIR_INVARIANT(taken); /* the store's contract: closing a held hold always finds room */
+}
+
+static void effects_finish(struct weir_gateway *g, struct weir_request *r,
+                           const struct weir_effect *e)
+{
+    weir_metrics_finish(&g->metrics, r, e->summary);
+    weir_request_log(r, e->summary, e->summary->refusal);
+    r->flow = WEIR_NONE;
+    weir_request_release(r);
+}
+
+static void effects_carry_out(struct weir_gateway *g, const struct weir_effect *e, uint64_t now_ns)
+{
+    struct weir_request *r = e->host;
+    switch (e->kind) {
+    case WEIR_EFFECT_RESERVE:
+        effects_reserve(g, e, now_ns);
+        return;
+    case WEIR_EFFECT_DISPATCH:
+        weir_upcall_start(r, e->upstream, e->deadline_ns);
+        return;
+    case WEIR_EFFECT_CANCEL:
+        weir_upcall_cancel(r);
+        return;
+    case WEIR_EFFECT_VOID:
+    case WEIR_EFFECT_SETTLE:
+        effects_close_hold(g, e);
+        return;
+    case WEIR_EFFECT_REFUSE:
+        weir_request_refuse(r, &e->refused, NULL, NULL);
+        return;
+    case WEIR_EFFECT_CUT:
+        weir_answer_cut(r, &e->refused);
+        return;
+    case WEIR_EFFECT_FINISH:
+        effects_finish(g, r, e);
+        return;
+    }
+}
+
+/* What the store answered since; false: nothing. */
+static bool effects_collect(struct weir_gateway *g, uint64_t now_ns)
+{
+    struct weir_store_answer answers[EFFECTS_ANSWERS_AT_ONCE];
+    bool any = false;
+    size_t count;
+    do {
+        count = weir_store_collect(g->store, now_ns, answers, EFFECTS_ANSWERS_AT_ONCE);
+        for (size_t i = 0; i < count; i++) {
+            const struct weir_store_answer *a = &answers[i];
+            any = true;
+            if (a->kind == WEIR_LEDGER_RESERVE)
+                weir_flow_reserved(g->flow, a->tag, effects_reserve_answer(a->result), a->scope,
+                                   now_ns);
+            else if (a->kind == WEIR_LEDGER_SETTLE || a->kind == WEIR_LEDGER_VOID)
+                weir_flow_budget_freed(g->flow, a->scope, now_ns);
+            weir_metrics_ledger(&g->metrics, a);
+        }
+    } while (count == EFFECTS_ANSWERS_AT_ONCE);
+    return any;
+}
+
+void weir_gateway_pump(struct weir_gateway *g)
+{
+    uint64_t now_ns = weir_loop_now_ns(g->loop);
+    bool again = true;
+    if (!g->dirty && now_ns < weir_flow_due_ns(g->flow) && !effects_collect(g, now_ns))
+        return;
+    g->dirty = false;
+    weir_flow_tick(g->flow, now_ns);
+    while (again) {
+        struct weir_effect e;
+        weir_flow_pump(g->flow, now_ns);
+        again = false;
+        while (weir_flow_next(g->flow, &e)) {
+            effects_carry_out(g, &e, now_ns);
+            again = true;
+        }
+        if (effects_collect(g, now_ns))
+            again = true;
+    }
+    g->dirty = false; /* what this loop caused, it has taken */
+    uint64_t due_ns = weir_flow_due_ns(g->flow);
+    if (due_ns != g->due_timer.due_ns || !weir_timer_is_set(&g->due_timer))
+        weir_timer_set(g->loop, &g->due_timer, due_ns);
+}

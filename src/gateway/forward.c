@@ -1,0 +1,114 @@
+/* forward: the head that goes upstream is written anew from what was parsed, never copied.
+ *
+ * Left out: what concerns the client's connection only, Host, Content-Length, Expect (the writer
+ * does that), every carrier of a credential where the upstream's own is put in or where the
+ * client's was a weir key, and weir's own fields. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/state.h"
+#include "net/http1_write.h"
+
+#define FORWARD_HEAD_KEPT_BYTES 4096u /* a larger buffer is given back after the call */
+#define FORWARD_EXTRA_BYTES 1024u     /* request line, host, credential, framing */
+
+/* Fields that can carry a credential of the client. All of them go when the client's credential
+ * must not leave. */
+#define FORWARD_CREDENTIALS                                                                        \
+    (WEIR_HTTP_BIT(WEIR_HTTP_AUTHORIZATION) | WEIR_HTTP_BIT(WEIR_HTTP_X_API_KEY) |                 \
+     WEIR_HTTP_BIT(WEIR_HTTP_API_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_X_GOOG_API_KEY) |                  \
+     WEIR_HTTP_BIT(WEIR_HTTP_COOKIE))
+
+static void forward_host(struct weir_http_out *out, const struct weir_config_upstream *u)
+{
+    char host[300];
+    bool literal6 = strchr(u->host, ':') != NULL;
+    bool usual_port = u->port == (u->is_tls ? 443 : 80);
+    int n = snprintf(host, sizeof host, literal6 ? "[%s]" : "%s", u->host);
+    if (!usual_port && n > 0 && (size_t)n < sizeof host)
+        snprintf(host + n, sizeof host - (size_t)n, ":%u", u->port);
+    weir_http_write_header_text(out, "host", host);
+}
+
+static void forward_credential(struct weir_http_out *out, const struct weir_config_upstream *u,
+                               enum weir_dialect dialect)
+{
+    if (dialect == WEIR_DIALECT_ANTHROPIC) {
+        weir_http_write_header_text(out, "x-api-key", u->key);
+    } else {
+        weir_http_write_raw(out, WEIR_SLICE("authorization: Bearer "));
+        weir_http_write_raw(out, weir_slice_of(u->key));
+        weir_http_write_raw(out, WEIR_SLICE("\r\n"));
+    }
+}
+
+/* In key mode a key may also sit in a field we do not know. */
+static void forward_headers(struct weir_http_out *out, const struct weir_http_head *head,
+                            uint64_t skip, bool look_for_keys)
+{
+    bool found = false;
+    for (uint32_t i = 0; look_for_keys && i < head->header_count && !found; i++)
+        found = weir_tenancy_holds_key(weir_http_header_value(head, i));
+    if (!found) {
+        weir_http_write_passed(out, head, skip);
+        return;
+    }
+    const uint64_t framing = WEIR_HTTP_BIT(WEIR_HTTP_HOST) |
+                             WEIR_HTTP_BIT(WEIR_HTTP_CONTENT_LENGTH) |
+                             WEIR_HTTP_BIT(WEIR_HTTP_EXPECT);
+    for (uint32_t i = 0; i < head->header_count; i++) {
+        enum weir_http_name id = (enum weir_http_name)head->header[i].id;
+        if (weir_http_is_hop(head, i) ||
+            (id != WEIR_HTTP_OTHER && ((skip | framing) & WEIR_HTTP_BIT(id))))
+            continue;
+        if (!weir_tenancy_holds_key(weir_http_header_value(head, i)))
+            weir_http_write_header(out, weir_http_header_name(head, i),
+                                   weir_http_header_value(head, i));
+    }
+}
+
+bool weir_forward_head(struct weir_request *r, uint32_t upstream, bool has_body,
+                       uint64_t body_bytes, struct weir_slice *head)
+{
+    const struct weir_gateway *g = r->g;
+    const struct weir_config_upstream *u = &g->config->upstreams[upstream];
+    const struct weir_http_head *from = weir_exchange_head(r->x);
+    size_t room = from->head_bytes + FORWARD_EXTRA_BYTES + strlen(u->host) + strlen(u->prefix) +
+                  (u->key ? strlen(u->key) : 0);
+    if (r->head_room < room) {
+        char *bigger = realloc(r->head, room);
+        if (!bigger)
+            return false;
+        r->head = bigger;
+        r->head_room = room;
+    }
+    struct weir_slice path = weir_http_text(from, from->path);
+    char joined[WEIR_HTTP_TARGET_BYTES_MAX + 512];
+    size_t joined_bytes =
+        weir_path_join(u->prefix, strlen(u->prefix), path.at, path.bytes, joined, sizeof joined);
+    if (joined_bytes == 0)
+        return false;
+
+    bool key_mode = weir_tenancy_is_key_mode(g->tenancy);
+    uint64_t skip = WEIR_HTTP_BIT(WEIR_HTTP_WEIR_LANE) | WEIR_HTTP_BIT(WEIR_HTTP_WEIR_SOURCE);
+    if (key_mode || u->key)
+        skip |= FORWARD_CREDENTIALS;
+    bool identity = r->metered && u->edits.identity;
+    if (identity)
+        skip |= WEIR_HTTP_BIT(WEIR_HTTP_ACCEPT_ENCODING);
+
+    struct weir_http_out out = {.buf = r->head, .room = r->head_room};
+    weir_http_write_request(&out, from->method, (struct weir_slice){joined, joined_bytes});
+    forward_host(&out, u);
+    if (u->key)
+        forward_credential(&out, u, r->dialect);
+    forward_headers(&out, from, skip, key_mode);
+    if (identity)
+        weir_http_write_raw(&out, WEIR_SLICE("accept-encoding: identity\r\n"));
+    if (has_body)
+        weir_http_write_content_length(&out, body_bytes);
+    weir_http_write_end(&out);
+    *head = (struct weir_slice){out.buf, out.used};
+    return weir_http_out_ok(&out);
+}

@@ -1,0 +1,489 @@
+#include "gateway/gateway.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gateway/admin.h"
+#include "gateway/state.h"
+#include "net/stream.h"
+
+#define GATEWAY_MODELS_MAX 1024u
+#define GATEWAY_FINISHED_KEEP 65536u
+#define GATEWAY_EXIT_REFUSED 2
+#define GATEWAY_EXIT_FAULT 3
+#define GATEWAY_EXIT_SECOND_SIGNAL 130
+
+weir_gateway_ready_fn *weir_gateway_ready;
+
+/* ---- the flow, from the configuration ---- */
+
+static struct weir_rate gateway_rate(struct weir_config_rate rate, uint64_t burst)
+{
+    return (struct weir_rate){weir_config_rate_micro_per_s(rate), burst};
+}
+
+static enum weir_sched_policy gateway_policy(enum weir_config_policy policy)
+{
+    switch (policy) {
+    case WEIR_CONFIG_POLICY_FIFO:
+        return WEIR_SCHED_FIFO;
+    case WEIR_CONFIG_POLICY_DRR:
+        return WEIR_SCHED_DRR;
+    case WEIR_CONFIG_POLICY_DRR_COST:
+        return WEIR_SCHED_DRR_COST;
+    case WEIR_CONFIG_POLICY_VTC:
+        return WEIR_SCHED_VTC;
+    }
+    return WEIR_SCHED_VTC;
+}
+
+static void gateway_set_upstream(struct weir_gateway *g, uint32_t i, uint64_t now_ns)
+{
+    const struct weir_config_upstream *u = &g->config->upstreams[i];
+    struct weir_upstream_rules rules = {
+        .permits = u->max_in_flight,
+        .requests = gateway_rate(u->rate, u->burst_req),
+        .tokens = gateway_rate(u->tokens, u->tokens_burst_tok),
+        .input = gateway_rate(u->input_tokens, u->input_tokens_burst_tok),
+        .output = gateway_rate(u->output_tokens, u->output_tokens_burst_tok),
+        .accounting = u->accounting == WEIR_CONFIG_ACCOUNTING_ANTHROPIC ? WEIR_ACCOUNTING_ANTHROPIC
+                                                                        : WEIR_ACCOUNTING_OPENAI,
+        .breaker = {.failures_in_row = u->breaker.failures,
+                    .failure_percent = u->breaker.failure_percent,
+                    .calls_min = u->breaker.calls_min,
+                    .window_s =
+                        (uint32_t)((u->breaker.window_ns + WEIR_NS_PER_S - 1) / WEIR_NS_PER_S),
+                    .cooldown_ns = u->breaker.cooldown_ns,
+                    .cooldown_max_ns = u->breaker.cooldown_max_ns,
+                    .trials = u->breaker.trials},
+        .fallback = u->fallback_index};
+    weir_flow_upstream_set(g->flow, i, &rules, now_ns);
+}
+
+static bool gateway_make_flow(struct weir_gateway *g)
+{
+    const struct weir_config *c = g->config;
+    uint64_t now_ns = weir_loop_now_ns(g->loop);
+    uint32_t in_flight = 0;
+    for (uint32_t i = 0; i < c->upstreams_count; i++)
+        in_flight += c->upstreams[i].max_in_flight;
+    const struct weir_flow_limits limits = {.tenants_max = c->limits.tenants + WEIR_TENANT_FIRST,
+                                            .requests_max = c->limits.waiters + in_flight + 1,
+                                            .models_max = GATEWAY_MODELS_MAX,
+                                            .waiters_max = c->limits.waiters,
+                                            .waiting_bytes_max = c->limits.waiting_bytes};
+    struct weir_lane_rules lanes = {.lane_count = c->lanes_count};
+    for (uint32_t i = 0; i < c->lanes_count && i < WEIR_LANES_MAX; i++)
+        lanes.floor_percent[i] = c->lanes[i].floor_percent;
+    g->flow_bytes = weir_flow_bytes(&limits, c->pools_count, c->upstreams_count, &lanes);
+    g->flow_memory = mmap(NULL, g->flow_bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (g->flow_memory == MAP_FAILED) {
+        g->flow_memory = NULL;
+        return false;
+    }
+    g->flow = weir_flow_init(g->flow_memory, g->flow_bytes, &limits, c->pools_count,
+                             c->upstreams_count, &lanes);
+    for (uint32_t i = 0; i < c->upstreams_count; i++)
+        gateway_set_upstream(g, i, now_ns);
+    for (uint32_t i = 0; i < c->pools_count; i++) {
+        const struct weir_config_pool *p = &c->pools[i];
+        struct weir_pool_rules rules = {.policy = gateway_policy(p->scheduler),
+                                        .upstream_count = p->upstreams_count,
+                                        .work_input = p->work_input,
+                                        .work_output = p->work_output};
+        for (uint32_t k = 0; k < p->upstreams_count && k < WEIR_POOL_UPSTREAMS_MAX; k++)
+            rules.upstreams[k] = p->upstreams[k];
+        weir_flow_pool_set(g->flow, i, &rules);
+    }
+    const struct weir_config_upstream *u = &c->upstreams[0];
+    for (uint32_t m = 0; m < GATEWAY_MODELS_MAX; m++)
+        weir_flow_model_set(g->flow, m,
+                            &(struct weir_model_rules){.output_default_tok = u->output_limit_tok,
+                                                       .image_tok = u->image_tok,
+                                                       .file_tok = u->file_tok});
+    return true;
+}
+
+/* ---- the ledger ---- */
+
+/* Submits, making room by collecting when the queue is full. */
+static void gateway_define_scope(struct weir_gateway *g, uint32_t scope, uint32_t parent,
+                                 bool unlimited, int64_t granted_tok)
+{
+    const struct weir_store_op op = {.ledger = {.kind = WEIR_LEDGER_SCOPE,
+                                                .scope = scope,
+                                                .parent = parent,
+                                                .unlimited = unlimited,
+                                                .amount_tok = granted_tok},
+                                     .deadline_ns = WEIR_NEVER_NS};
+    while (!weir_store_submit(g->store, &op)) {
+        struct weir_store_answer answers[64];
+        size_t n = weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers, 64);
+        WEIR_INVARIANT(n > 0); /* before any request, only scopes are in the queue */
+    }
+}
+
+static bool gateway_make_ledger(struct weir_gateway *g)
+{
+    const struct weir_config *c = g->config;
+    uint32_t tenants = c->limits.tenants + WEIR_TENANT_FIRST;
+    const struct weir_memory_store_config memory = {.scopes_max = c->scopes_count + tenants,
+                                                    .holds_max = 1u << 17,
+                                                    .finished_keep = GATEWAY_FINISHED_KEEP};
+    g->store = weir_memory_store_open(&memory);
+    if (!g->store)
+        return false;
+    /* Parents before children: the loader has refused cycles, so passes over the list end. */
+    for (uint32_t pass = 0; pass < c->scopes_count; pass++)
+        for (uint32_t i = 0; i < c->scopes_count; i++) {
+            uint32_t depth = 0;
+            for (uint32_t p = c->scopes[i].parent_index; p != WEIR_NONE;
+                 p = c->scopes[p].parent_index)
+                depth++;
+            if (depth == pass)
+                gateway_define_scope(g, i, c->scopes[i].parent_index, false,
+                                     c->scopes[i].granted_tok);
+        }
+    return true;
+}
+
+void weir_gateway_tenant_scope(struct weir_gateway *g, uint32_t tenant)
+{
+    gateway_define_scope(g, g->config->scopes_count + tenant, WEIR_NONE, true, 0);
+}
+
+/* ---- the built-in mock upstream ---- */
+
+/* Starts `weir mock` as a child that dies with us; it tells its port through a pipe. */
+static bool gateway_start_mock(struct weir_gateway *g, uint16_t *port)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return false;
+    pid_t parent = getpid();
+    pid_t child = fork();
+    if (child == 0) {
+        char fd_text[12];
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        setpgid(0, 0); /* Ctrl-C at the terminal is ours: the mock must outlive the drain */
+        snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
+        close(ends[0]);
+        execl("/proc/self/exe", "weir", "mock", "--listen", "127.0.0.1:0", "--port-fd", fd_text,
+              (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    char text[16] = "";
+    ssize_t n = child > 0 ? read(ends[0], text, sizeof text - 1) : -1;
+    close(ends[0]);
+    g->mock_pid = child;
+    *port = (uint16_t)(n > 0 ? strtoul(text, NULL, 10) : 0);
+    return *port != 0;
+}
+
+static void gateway_stop_mock(struct weir_gateway *g)
+{
+    if (g->mock_pid <= 0)
+        return;
+    kill(g->mock_pid, SIGKILL);
+    waitpid(g->mock_pid, NULL, 0);
+    g->mock_pid = 0;
+}
+
+/* ---- signals, drain, house-keeping ---- */
+
+static void gateway_stop(struct weir_gateway *g, int status)
+{
+    g->exit_status = status;
+    weir_loop_stop(g->loop);
+}
+
+static void gateway_drain(struct weir_gateway *g)
+{
+    uint64_t now_ns = weir_loop_now_ns(g->loop);
+    uint64_t queue_until_ns = now_ns + g->config->limits.drain_queue_ns;
+    g->drain_until_ns = now_ns + g->config->limits.drain_stream_ns;
+    weir_log_message(g->log, WEIR_LOG_INFO,
+                     "draining: no new requests; %u alive, queued ones are served for up to %llu "
+                     "s, running ones "
+                     "for up to %llu s; a second signal stops at once",
+                     g->requests_now,
+                     (unsigned long long)(g->config->limits.drain_queue_ns / WEIR_NS_PER_S),
+                     (unsigned long long)(g->config->limits.drain_stream_ns / WEIR_NS_PER_S));
+    weir_flow_drain(g->flow, queue_until_ns, g->drain_until_ns);
+    weir_server_drain(g->server);
+    weir_gateway_dirty(g);
+}
+
+static void gateway_signal(struct weir_io *io, uint32_t events)
+{
+    (void)events;
+    struct weir_gateway *g =
+        (struct weir_gateway *)((char *)io - offsetof(struct weir_gateway, signal_io));
+    struct signalfd_siginfo info;
+    while (read(io->fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD) {
+            int status;
+            if (g->mock_pid > 0 && waitpid(g->mock_pid, &status, WNOHANG) == g->mock_pid) {
+                g->mock_pid = 0;
+                if (g->signals == 0)
+                    weir_log_message(
+                        g->log, WEIR_LOG_ERROR,
+                        "the built-in mock upstream ended (status %d): requests will be refused; "
+                        "restart weir, or give it --upstream",
+                        status);
+            }
+        } else if (++g->signals == 1) {
+            gateway_drain(g);
+        } else {
+            weir_log_message(g->log, WEIR_LOG_WARN,
+                             "second signal: stopping at once, %u requests are cut",
+                             g->requests_now);
+            gateway_stop(g, GATEWAY_EXIT_SECOND_SIGNAL);
+        }
+    }
+}
+
+static void gateway_turn_end(struct weir_hook *hook)
+{
+    struct weir_gateway *g =
+        (struct weir_gateway *)((char *)hook - offsetof(struct weir_gateway, turn_hook));
+    weir_gateway_pump(g);
+    if (g->signals == 1 && g->requests_now == 0)
+        gateway_stop(g, 0);
+}
+
+/* Time alone changed something: the turn's end does the rest. */
+static void gateway_due(struct weir_timer *timer)
+{
+    struct weir_gateway *g =
+        (struct weir_gateway *)((char *)timer - offsetof(struct weir_gateway, due_timer));
+    weir_gateway_dirty(g);
+}
+
+static void gateway_second(struct weir_timer *timer)
+{
+    struct weir_gateway *g =
+        (struct weir_gateway *)((char *)timer - offsetof(struct weir_gateway, second_timer));
+    uint64_t now_ns = weir_loop_now_ns(g->loop);
+    weir_tenancy_refresh(g->tenancy, now_ns);
+    const char *trouble = weir_keys_trouble(g->keys);
+    if (trouble && !g->keys_troubled)
+        weir_log_message(g->log, WEIR_LOG_WARN, "%s; the keys read before stay in force", trouble);
+    g->keys_troubled = trouble != NULL;
+    weir_timer_set(g->loop, timer, now_ns + WEIR_NS_PER_S);
+}
+
+static bool gateway_watch_signals(struct weir_gateway *g)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return false;
+    signal(SIGPIPE, SIG_IGN);
+    g->signal_io.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    g->signal_io.ready = gateway_signal;
+    return g->signal_io.fd >= 0 && weir_loop_add(g->loop, &g->signal_io) == 0;
+}
+
+/* ---- putting it together ---- */
+
+static void gateway_format_addr(const struct weir_config_addr *a, char *out, size_t cap)
+{
+    snprintf(out, cap, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host, a->port);
+}
+
+static bool gateway_make_targets(struct weir_gateway *g, char *error_text, size_t error_bytes)
+{
+    g->client = weir_client_create(g->loop);
+    g->targets = calloc(g->config->upstreams_count, sizeof(struct weir_target *));
+    if (!g->client || !g->targets) {
+        snprintf(error_text, error_bytes, "out of memory");
+        return false;
+    }
+    for (uint32_t i = 0; i < g->config->upstreams_count; i++) {
+        const struct weir_config_upstream *u = &g->config->upstreams[i];
+        struct weir_target_rules rules = {.host = u->host,
+                                          .port = u->port,
+                                          .tls = u->is_tls,
+                                          .ca_file = u->tls_ca_file,
+                                          .pool_idle_ns = u->timeouts.pool_idle_ns,
+                                          .pool_max = u->max_in_flight};
+        if (g->config->builtin_mock && i == 0 && !gateway_start_mock(g, &rules.port)) {
+            snprintf(error_text, error_bytes, "the built-in mock upstream did not start");
+            return false;
+        }
+        g->targets[i] = weir_target_create(g->client, &rules, error_text, error_bytes);
+        if (!g->targets[i])
+            return false;
+    }
+    return true;
+}
+
+static bool gateway_listen(struct weir_gateway *g, char *error_text, size_t error_bytes)
+{
+    const struct weir_config_limits *l = &g->config->limits;
+    const struct weir_server_limits limits = {.head_bytes = l->head_bytes,
+                                              .body_bytes = l->body_bytes,
+                                              .connections = l->connections,
+                                              .address_connections = l->connections_per_address,
+                                              .head_ns = l->head_ns,
+                                              .keep_alive_ns = l->keep_alive_ns,
+                                              .body_min_bytes_per_s = l->body_bytes_per_s,
+                                              .body_grace_ns = l->body_grace_ns,
+                                              .stall_ns = l->client_stall_ns};
+    struct weir_server_handler handler = weir_edge_handler;
+    struct weir_tls *tls = NULL;
+    char address[300];
+    if (g->config->tls_cert_file) {
+        tls = weir_tls_server_create(g->config->tls_cert_file, g->config->tls_key_file, error_text,
+                                     error_bytes);
+        if (!tls)
+            return false;
+    }
+    g->tls = tls;
+    handler.ctx = g;
+    gateway_format_addr(&g->config->listen, address, sizeof address);
+    g->server =
+        weir_server_listen(g->loop, address, tls, &limits, &handler, error_text, error_bytes);
+    return g->server != NULL;
+}
+
+/* As many descriptors as the kernel lets us have: each request may need two. */
+static void gateway_raise_descriptors(struct weir_gateway *g)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < g->config->limits.connections)
+        weir_log_message(g->log, WEIR_LOG_WARN,
+                         "only %llu file descriptors are allowed, fewer than limits.connections "
+                         "(%u): raise `ulimit "
+                         "-n`, or lower the limit",
+                         (unsigned long long)limit.rlim_cur, g->config->limits.connections);
+}
+
+static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error_bytes)
+{
+    const struct weir_config *c = g->config;
+    const char *access = c->access == WEIR_CONFIG_ACCESS_OFF      ? NULL
+                         : c->access == WEIR_CONFIG_ACCESS_STDERR ? "-"
+                                                                  : c->access_file;
+    char token[WEIR_TOKEN_CHARS + 1];
+    uint8_t secret[32];
+    struct weir_keys_error trouble = {""};
+    char address[300];
+    snprintf(error_text, error_bytes, "out of memory");
+    g->loop = weir_loop_create();
+    if (!g->loop || !gateway_watch_signals(g)) /* before any thread, so that all inherit the mask */
+        return false;
+    g->log = weir_log_open(access, error_text, error_bytes);
+    if (!g->log)
+        return false;
+    gateway_raise_descriptors(g);
+    if (!weir_state_install_secret(c->state_dir, secret, &trouble) ||
+        !weir_state_admin_token(c->state_dir, token, &trouble) ||
+        !(g->keys = weir_keys_open(c->state_dir, &trouble))) {
+        snprintf(error_text, error_bytes, "%s", trouble.text);
+        return false;
+    }
+    const char *exposed = weir_config_exposed(c, weir_keys_count(g->keys));
+    if (exposed) {
+        snprintf(error_text, error_bytes, "%s", exposed);
+        return false;
+    }
+    g->scratch = malloc(WEIR_SCRATCH_BYTES);
+    g->routes = weir_routes_create(c, GATEWAY_MODELS_MAX);
+    if (!g->scratch || !g->routes || !weir_metrics_init(&g->metrics, c->upstreams_count) ||
+        !gateway_make_flow(g) || !gateway_make_ledger(g))
+        return false;
+    g->turn_hook.run = gateway_turn_end;
+    g->due_timer.fire = gateway_due;
+    g->second_timer.fire = gateway_second;
+    weir_loop_at_turn_end(g->loop, &g->turn_hook);
+    g->tenancy = weir_tenancy_create(c, g->keys, secret, g, weir_loop_now_ns(g->loop));
+    explicit_bzero(secret, sizeof secret);
+    if (!g->tenancy || !gateway_make_targets(g, error_text, error_bytes) ||
+        !gateway_listen(g, error_text, error_bytes))
+        return false;
+    gateway_format_addr(&c->admin, address, sizeof address);
+    g->admin = weir_admin_listen(g, address, token, error_text, error_bytes);
+    explicit_bzero(token, sizeof token);
+    if (!g->admin)
+        return false;
+    g->started_ns = weir_loop_now_ns(g->loop);
+    weir_timer_set(g->loop, &g->second_timer, g->started_ns + WEIR_NS_PER_S);
+    return true;
+}
+
+static void gateway_free(struct weir_gateway *g)
+{
+    weir_admin_destroy(g->admin);
+    if (g->server)
+        weir_server_destroy(g->server);
+    for (uint32_t i = 0; g->targets && i < g->config->upstreams_count; i++)
+        if (g->targets[i])
+            weir_target_destroy(g->targets[i]);
+    free(g->targets);
+    if (g->client)
+        weir_client_destroy(g->client);
+    weir_tls_destroy(g->tls);
+    gateway_stop_mock(g);
+    weir_tenancy_destroy(g->tenancy);
+    weir_keys_close(g->keys);
+    weir_store_close(g->store);
+    weir_routes_destroy(g->routes);
+    if (g->flow_memory)
+        munmap(g->flow_memory, g->flow_bytes);
+    weir_metrics_free(&g->metrics);
+    free(g->scratch);
+    weir_request_pool_free(g);
+    weir_answer_pool_free(g);
+    if (g->signal_io.fd >= 0 && g->loop)
+        weir_loop_close(g->loop, &g->signal_io);
+    if (g->loop)
+        weir_loop_destroy(g->loop);
+    weir_log_close(g->log);
+}
+
+int weir_gateway_run(const struct weir_config *config)
+{
+    struct weir_gateway g = {
+        .config = config, .drain_until_ns = WEIR_NEVER_NS, .signal_io = {.fd = -1}};
+    char error_text[1024];
+    int status = GATEWAY_EXIT_REFUSED;
+    if (getrandom(&g.number_seed, sizeof g.number_seed, 0) != sizeof g.number_seed)
+        g.number_seed = (uint64_t)getpid();
+    if (!gateway_start(&g, error_text, sizeof error_text)) {
+        weir_log_message(NULL, WEIR_LOG_ERROR, "%s", error_text);
+    } else {
+        if (weir_gateway_ready)
+            weir_gateway_ready(config, weir_server_port(g.server),
+                               (uint16_t)weir_admin_port(g.admin));
+        int fault = weir_loop_run(g.loop);
+        status = fault == 0 ? g.exit_status : GATEWAY_EXIT_FAULT;
+        if (fault != 0)
+            weir_log_message(g.log, WEIR_LOG_ERROR, "the event loop failed: %s", strerror(-fault));
+        else if (status == 0)
+            weir_log_message(g.log, WEIR_LOG_INFO, "drained");
+    }
+    gateway_free(&g);
+    return status;
+}

@@ -1,0 +1,415 @@
+#include "gateway/metrics.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/admin.h"
+#include "gateway/state.h"
+
+#define METRICS_FAILURES (WEIR_CALL_E_DESCRIPTORS + 1)
+#define METRICS_UNCOUNTED_WARN                                                                     \
+    20 /* metered requests in a row that counted nothing: something is off */
+
+bool weir_metrics_init(struct weir_metrics *m, uint32_t upstreams_count)
+{
+    *m = (struct weir_metrics){.upstreams_count = upstreams_count};
+    m->upstream_failures =
+        calloc((size_t)upstreams_count * METRICS_FAILURES, sizeof *m->upstream_failures);
+    return m->upstream_failures != NULL;
+}
+
+void weir_metrics_free(struct weir_metrics *m)
+{
+    free(m->upstream_failures);
+    m->upstream_failures = NULL;
+}
+
+void weir_metrics_refuse(struct weir_metrics *m, const struct weir_request *r,
+                         enum weir_refusal reason)
+{
+    (void)r;
+    m->refusals[reason]++;
+}
+
+static uint64_t metrics_known(int64_t tok)
+{
+    return tok > 0 ? (uint64_t)tok : 0;
+}
+
+void weir_metrics_finish(struct weir_metrics *m, const struct weir_request *r,
+                         const struct weir_flow_summary *s)
+{
+    m->finished++;
+    if (s->refusal != WEIR_REFUSAL_NONE && s->status == 0)
+        m->refusals[s->refusal]++;
+    else
+        m->answers[r->api][s->status / 100 < WEIR_METRICS_STATUS_CLASSES ? s->status / 100 : 0]++;
+    if (s->refusal != WEIR_REFUSAL_NONE && s->status != 0)
+        m->cut++;
+    m->input_tok += metrics_known(s->usage.input_tok);
+    m->cached_tok += metrics_known(s->usage.cached_tok);
+    m->output_tok += metrics_known(s->usage.output_tok);
+    m->charged_tok += s->charged_tok;
+    m->estimated += s->estimated;
+    if (r->metered && s->status == 200) {
+        m->finished_uncounted = s->usage.input_tok > 0 ? 0 : m->finished_uncounted + 1;
+        if (m->finished_uncounted == METRICS_UNCOUNTED_WARN)
+            weir_log_message(r->g->log, WEIR_LOG_WARN,
+                             "%u metered answers in a row carried no usage: budgets are charged by "
+                             "estimate. Does "
+                             "upstream %s report usage (edits.include_usage, its own settings)?",
+                             METRICS_UNCOUNTED_WARN,
+                             s->upstream != WEIR_NONE ? r->g->config->upstreams[s->upstream].name
+                                                      : "?");
+    }
+    if (s->dispatched_ns)
+        weir_hist_add(&m->queue_wait_ns, s->queue_wait_ns);
+    if (s->head_ns && s->sent_ns)
+        weir_hist_add(&m->first_byte_ns, s->head_ns - s->sent_ns);
+    if (s->ended_ns >= s->arrived_ns)
+        weir_hist_add(&m->duration_ns, s->ended_ns - s->arrived_ns);
+}
+
+void weir_metrics_gone(struct weir_metrics *m, enum weir_gone why)
+{
+    m->gone[why]++;
+}
+
+void weir_metrics_ledger(struct weir_metrics *m, const struct weir_store_answer *answer)
+{
+    m->ledger_results[answer->result]++;
+}
+
+void weir_metrics_upstream_failure(struct weir_metrics *m, uint32_t upstream,
+                                   const struct weir_call_result *result)
+{
+    m->upstream_failures[(size_t)upstream * METRICS_FAILURES + result->failure]++;
+}
+
+/* ---- printing ---- */
+
+struct metrics_text {
+    char *at;
+    size_t used, room;
+    bool failed;
+};
+
+static void metrics_add(struct metrics_text *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void metrics_add(struct metrics_text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    size_t want = n > 0 ? (size_t)n : 0;
+    if (t->room - t->used < want + 1) {
+        size_t room = (t->used + want + 1) * 2;
+        char *bigger = realloc(t->at, room);
+        if (!bigger)
+            t->failed = true;
+        else {
+            t->at = bigger;
+            t->room = room;
+        }
+    }
+    if (!t->failed)
+        t->used += (size_t)vsnprintf(t->at + t->used, t->room - t->used, format, again);
+    va_end(again);
+}
+
+/* A label value with the three escapes of the text format; in one of two static buffers' worth of
+ * caller room. */
+static const char *metrics_label(char *out, size_t cap, const char *value)
+{
+    size_t used = 0;
+    for (; *value && used + 3 < cap; value++) {
+        if (*value == '\\' || *value == '"' || *value == '\n')
+            out[used++] = '\\';
+        out[used++] = *value == '\n' ? 'n' : *value;
+    }
+    out[used] = 0;
+    return out;
+}
+
+static void metrics_hist(struct metrics_text *t, const char *name, const struct weir_hist *h)
+{
+    /* Powers of two of a millisecond and so on, from about 1 ms to 18 min: exact in the log-linear
+     * buckets. */
+    for (unsigned bits = 20; bits <= 40; bits++) {
+        uint64_t bound = (UINT64_C(1) << bits) - 1;
+        metrics_add(t, "%s_bucket{le=\"%.9g\"} %llu\n", name, (double)(bound + 1) / 1e9,
+                    (unsigned long long)weir_hist_count_upto(h, bound));
+    }
+    metrics_add(t, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9f\n%s_count %llu\n", name,
+                (unsigned long long)h->count, name, (double)h->sum / 1e9, name,
+                (unsigned long long)h->count);
+}
+
+/* One row: what it is and how its samples are printed. */
+struct metrics_row {
+    const char *name, *type, *help;
+    void (*print)(struct metrics_text *t, const char *name, struct weir_gateway *g);
+};
+
+static void print_build(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    (void)g;
+    metrics_add(t, "%s{version=\"%s\"} 1\n", name, WEIR_VERSION);
+}
+
+static void print_refusals(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    /* Several reasons share a code: they are summed, since a series is named once. */
+    for (int i = 1; i < WEIR_REFUSAL_COUNT; i++) {
+        const char *code = weir_refusal_row((enum weir_refusal)i)->code;
+        uint64_t sum = 0;
+        bool first = true;
+        for (int j = 1; j < WEIR_REFUSAL_COUNT; j++)
+            if (strcmp(weir_refusal_row((enum weir_refusal)j)->code, code) == 0) {
+                first = first && j >= i;
+                sum += g->metrics.refusals[j];
+            }
+        if (first)
+            metrics_add(t, "%s{reason=\"%s\"} %llu\n", name, code, (unsigned long long)sum);
+    }
+}
+
+static void print_answers(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    static const char *const classes[WEIR_METRICS_STATUS_CLASSES] = {"none", "1xx", "2xx",
+                                                                     "3xx",  "4xx", "5xx"};
+    for (int a = 0; a < WEIR_API_COUNT; a++)
+        for (int c = 0; c < WEIR_METRICS_STATUS_CLASSES; c++)
+            if (g->metrics.answers[a][c] || c == 2)
+                metrics_add(t, "%s{api=\"%s\",status=\"%s\"} %llu\n", name,
+                            weir_api_name((enum weir_api)a), classes[c],
+                            (unsigned long long)g->metrics.answers[a][c]);
+}
+
+#define PRINT_COUNTER(id, field)                                                                   \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        metrics_add(t, "%s %llu\n", name, (unsigned long long)(field));                            \
+    }
+PRINT_COUNTER(cut, g->metrics.cut)
+PRINT_COUNTER(estimated, g->metrics.estimated)
+PRINT_COUNTER(charged, g->metrics.charged_tok)
+PRINT_COUNTER(log_dropped, weir_log_dropped(g->log))
+
+static void print_gone(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    metrics_add(t, "%s{why=\"closed\"} %llu\n%s{why=\"stalled\"} %llu\n", name,
+                (unsigned long long)g->metrics.gone[WEIR_GONE_CLOSED], name,
+                (unsigned long long)g->metrics.gone[WEIR_GONE_STALLED]);
+}
+
+static void print_tokens(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    metrics_add(t, "%s{type=\"input\"} %llu\n%s{type=\"cached\"} %llu\n%s{type=\"output\"} %llu\n",
+                name, (unsigned long long)g->metrics.input_tok, name,
+                (unsigned long long)g->metrics.cached_tok, name,
+                (unsigned long long)g->metrics.output_tok);
+}
+
+#define PRINT_HIST(id, field)                                                                      \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        metrics_hist(t, name, &g->metrics.field);                                                  \
+    }
+PRINT_HIST(queue_wait, queue_wait_ns)
+PRINT_HIST(first_byte, first_byte_ns)
+PRINT_HIST(duration, duration_ns)
+
+#define PRINT_FLOW(id, field)                                                                      \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        struct weir_flow_view view;                                                                \
+        weir_flow_view(g->flow, &view);                                                            \
+        metrics_add(t, "%s %llu\n", name, (unsigned long long)view.field);                         \
+    }
+PRINT_FLOW(waiters, waiters_now)
+PRINT_FLOW(in_flight, in_flight_now)
+PRINT_FLOW(holds, holds_now)
+PRINT_FLOW(waiting_bytes, waiting_bytes_now)
+
+#define PRINT_UPSTREAM(id, expression)                                                             \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        for (uint32_t i = 0; i < g->config->upstreams_count; i++) {                                \
+            struct weir_upstream_view view;                                                        \
+            char label[200];                                                                       \
+            weir_flow_upstream_view(g->flow, i, weir_loop_now_ns(g->loop), &view);                 \
+            metrics_add(t, "%s{upstream=\"%s\"} %.9g\n", name,                                     \
+                        metrics_label(label, sizeof label, g->config->upstreams[i].name),          \
+                        (double)(expression));                                                     \
+        }                                                                                          \
+    }
+PRINT_UPSTREAM(permits, view.permits)
+PRINT_UPSTREAM(permits_now, view.permits_now)
+PRINT_UPSTREAM(breaker, view.breaker)
+PRINT_UPSTREAM(paused, (double)view.paused_for_ns / 1e9)
+PRINT_UPSTREAM(calls, view.calls)
+
+static void print_failures(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    static const char *const kinds[METRICS_FAILURES] = {
+        [WEIR_CALL_OK] = "none",
+        [WEIR_CALL_E_RESOLVE] = "resolve",
+        [WEIR_CALL_E_CONNECT] = "connect",
+        [WEIR_CALL_E_TLS] = "tls",
+        [WEIR_CALL_E_CONNECT_TIMEOUT] = "connect_timeout",
+        [WEIR_CALL_E_WRITE] = "write",
+        [WEIR_CALL_E_WRITE_TIMEOUT] = "write_timeout",
+        [WEIR_CALL_E_FIRST_BYTE_TIMEOUT] = "first_byte_timeout",
+        [WEIR_CALL_E_IDLE_TIMEOUT] = "idle_timeout",
+        [WEIR_CALL_E_TOTAL_TIMEOUT] = "total_timeout",
+        [WEIR_CALL_E_ANSWER] = "bad_answer",
+        [WEIR_CALL_E_CUT] = "cut",
+        [WEIR_CALL_E_DESCRIPTORS] = "descriptors",
+    };
+    for (uint32_t i = 0; i < g->metrics.upstreams_count; i++) {
+        char label[200];
+        metrics_label(label, sizeof label, g->config->upstreams[i].name);
+        for (int k = 1; k < METRICS_FAILURES; k++)
+            metrics_add(t, "%s{upstream=\"%s\",kind=\"%s\"} %llu\n", name, label, kinds[k],
+                        (unsigned long long)
+                            g->metrics.upstream_failures[(size_t)i * METRICS_FAILURES + (size_t)k]);
+    }
+}
+
+#define PRINT_TENANT(id, field, unit)                                                              \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        for (uint32_t i = 0; i < weir_tenancy_end(g->tenancy); i++) {                              \
+            struct weir_tenant_view view;                                                          \
+            const char *tenant = weir_tenancy_name(g->tenancy, i);                                 \
+            char label[2 * WEIR_TENANT_NAME_BYTES];                                                \
+            if (!tenant)                                                                           \
+                continue;                                                                          \
+            weir_flow_tenant_view(g->flow, i, weir_loop_now_ns(g->loop), &view);                   \
+            metrics_add(t, "%s{tenant=\"%s\"} %.9g\n", name,                                       \
+                        metrics_label(label, sizeof label, tenant), (double)(view.field));         \
+        }                                                                                          \
+    }
+PRINT_TENANT(tenant_waiting, waiting, 1.0)
+PRINT_TENANT(tenant_in_flight, in_flight, 1.0)
+PRINT_TENANT(tenant_longest_wait, longest_wait_ns, 1e-9)
+PRINT_TENANT(tenant_admitted, admitted, 1.0)
+PRINT_TENANT(tenant_refused, refused, 1.0)
+PRINT_TENANT(tenant_input, input_tok, 1.0)
+PRINT_TENANT(tenant_output, output_tok, 1.0)
+
+static void print_ledger(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    for (int i = 0; i < WEIR_LEDGER_RESULT_COUNT; i++)
+        metrics_add(t, "%s{result=\"%s\"} %llu\n", name,
+                    weir_ledger_result_name((enum weir_ledger_result)i),
+                    (unsigned long long)g->metrics.ledger_results[i]);
+}
+
+static void print_connections(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    metrics_add(t, "%s %u\n", name, weir_server_connections(g->server));
+}
+
+static void print_faults(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    struct weir_server_view view;
+    weir_server_view(g->server, &view);
+    for (int i = 0; i < WEIR_SERVER_FAULT_COUNT; i++)
+        metrics_add(t, "%s{fault=\"%s\"} %llu\n", name,
+                    weir_server_fault_label((enum weir_server_fault)i),
+                    (unsigned long long)view.faults[i]);
+}
+
+static const struct metrics_row metrics_rows[] = {
+    {"weir_build_info", "gauge", "The version that runs; always 1.", print_build},
+    {"weir_refusals_total", "counter",
+     "Requests the gateway itself answered with a refusal, by code.", print_refusals},
+    {"weir_answers_total", "counter", "Answers of upstreams passed on, by API and status class.",
+     print_answers},
+    {"weir_answers_cut_total", "counter", "Answers that began and did not end properly.",
+     print_cut},
+    {"weir_clients_gone_total", "counter",
+     "Clients that left before their answer was complete, by how.", print_gone},
+    {"weir_tokens_total", "counter", "Tokens that upstreams reported; input includes cached.",
+     print_tokens},
+    {"weir_charged_tokens_total", "counter", "Tokens charged to budgets, estimates included.",
+     print_charged},
+    {"weir_estimated_requests_total", "counter",
+     "Finished requests charged by estimate: no usage came.", print_estimated},
+    {"weir_queue_wait_seconds", "histogram", "Time from admission to dispatch.", print_queue_wait},
+    {"weir_first_byte_seconds", "histogram",
+     "Time from the request being sent to the answer's head.", print_first_byte},
+    {"weir_request_duration_seconds", "histogram",
+     "Time from arrival to the end of the upstream exchange.", print_duration},
+    {"weir_waiting_requests", "gauge", "Requests in the queue now.", print_waiters},
+    {"weir_waiting_bytes", "gauge", "Heads and bodies of the requests in the queue now.",
+     print_waiting_bytes},
+    {"weir_in_flight_requests", "gauge", "Requests that hold a permit now.", print_in_flight},
+    {"weir_holds", "gauge", "Budget holds alive now.", print_holds},
+    {"weir_upstream_permits", "gauge", "Most requests in flight at once.", print_permits},
+    {"weir_upstream_in_flight", "gauge", "Requests in flight now.", print_permits_now},
+    {"weir_upstream_breaker", "gauge", "0 closed, 1 open, 2 half-open.", print_breaker},
+    {"weir_upstream_paused_seconds", "gauge", "Rest of the pause that a 429 asked for.",
+     print_paused},
+    {"weir_upstream_calls_total", "counter", "Calls that were dispatched.", print_calls},
+    {"weir_upstream_failures_total", "counter", "Calls that failed, by kind.", print_failures},
+    {"weir_tenant_waiting_requests", "gauge", "Requests of the tenant in the queue now.",
+     print_tenant_waiting},
+    {"weir_tenant_in_flight_requests", "gauge", "Requests of the tenant in flight now.",
+     print_tenant_in_flight},
+    {"weir_tenant_longest_wait_seconds", "gauge",
+     "How long the tenant's oldest waiting request has waited.", print_tenant_longest_wait},
+    {"weir_tenant_admitted_total", "counter", "Requests of the tenant that were admitted.",
+     print_tenant_admitted},
+    {"weir_tenant_refused_total", "counter", "Requests of the tenant that were refused.",
+     print_tenant_refused},
+    {"weir_tenant_input_tokens_total", "counter", "Input tokens of the tenant's finished requests.",
+     print_tenant_input},
+    {"weir_tenant_output_tokens_total", "counter",
+     "Output tokens of the tenant's finished requests.", print_tenant_output},
+    {"weir_ledger_answers_total", "counter", "Answers of the ledger, by result.", print_ledger},
+    {"weir_client_connections", "gauge", "Client connections open now.", print_connections},
+    {"weir_server_faults_total", "counter",
+     "Requests that were not well-formed, too large or too slow, by fault.", print_faults},
+    {"weir_log_lines_dropped_total", "counter", "Log lines lost because their reader was too slow.",
+     print_log_dropped},
+};
+
+char *weir_metrics_print(struct weir_gateway *g, size_t *bytes)
+{
+    struct metrics_text t = {0};
+    for (size_t i = 0; i < WEIR_COUNT(metrics_rows); i++) {
+        const struct metrics_row *row = &metrics_rows[i];
+        metrics_add(&t, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, row->type);
+        row->print(&t, row->name, g);
+    }
+    if (t.failed) {
+        free(t.at);
+        return NULL;
+    }
+    *bytes = t.used;
+    return t.at;
+}
+
+char *weir_metrics_describe(size_t *bytes)
+{
+    struct metrics_text t = {0};
+    metrics_add(&t, "| metric | type | meaning |\n| --- | --- | --- |\n");
+    for (size_t i = 0; i < WEIR_COUNT(metrics_rows); i++)
+        metrics_add(&t, "| `%s` | %s | %s |\n", metrics_rows[i].name, metrics_rows[i].type,
+                    metrics_rows[i].help);
+    if (t.failed) {
+        free(t.at);
+        return NULL;
+    }
+    *bytes = t.used;
+    return t.at;
+}

@@ -1,0 +1,54 @@
+/* metrics: what is counted, as one table.
+ *
+ * One row describes a metric: name, type, unit and meaning; /metrics and docs/metrics.md are
+ * printed from it. Every label value comes from the configuration, from an enum, or collapses to
+ * "other": no client's text becomes a label. Counters of the flow, the server and the store are
+ * read from them when asked, not kept twice. Thread: loop. Source: Prometheus text format 0.0.4. */
+#ifndef WEIR_GATEWAY_METRICS_H
+#define WEIR_GATEWAY_METRICS_H
+
+#include "core/flow.h"
+#include "core/hist.h"
+#include "net/client.h"
+#include "net/server.h"
+#include "store/store.h"
+#include "wire/api.h"
+
+struct weir_gateway;
+struct weir_request;
+
+#define WEIR_METRICS_STATUS_CLASSES 6 /* 0: none, 1..5: 1xx..5xx */
+
+struct weir_metrics {
+    uint64_t refusals[WEIR_REFUSAL_COUNT]; /* answered by the gateway itself */
+    uint64_t answers[WEIR_API_COUNT][WEIR_METRICS_STATUS_CLASSES]; /* passed on from upstreams */
+    uint64_t gone[2];                                              /* by enum weir_gone */
+    uint64_t cut; /* answers that began and were cut */
+    uint64_t input_tok, cached_tok, output_tok, charged_tok;
+    uint64_t estimated; /* finished requests without usage */
+    uint64_t ledger_results[WEIR_LEDGER_RESULT_COUNT];
+    uint64_t *upstream_failures; /* [upstream][weir_call_failure] */
+    uint32_t upstreams_count;
+    struct weir_hist queue_wait_ns, first_byte_ns, duration_ns; /* of finished requests */
+    uint64_t finished,
+        finished_uncounted; /* uncounted: metered, but no token was counted, in a row */
+};
+
+WEIR_MUST_USE bool weir_metrics_init(struct weir_metrics *m, uint32_t upstreams_count);
+void weir_metrics_free(struct weir_metrics *m);
+
+void weir_metrics_refuse(struct weir_metrics *m, const struct weir_request *r,
+                         enum weir_refusal reason);
+void weir_metrics_finish(struct weir_metrics *m, const struct weir_request *r,
+                         const struct weir_flow_summary *summary);
+void weir_metrics_gone(struct weir_metrics *m, enum weir_gone why);
+void weir_metrics_ledger(struct weir_metrics *m, const struct weir_store_answer *answer);
+void weir_metrics_upstream_failure(struct weir_metrics *m, uint32_t upstream,
+                                   const struct weir_call_result *result);
+
+/* The whole exposition; *bytes its length. free() it. NULL: out of memory. */
+char *weir_metrics_print(struct weir_gateway *g, size_t *bytes);
+/* The table as Markdown, for docs/metrics.md. */
+char *weir_metrics_describe(size_t *bytes);
+
+#endif

@@ -1,0 +1,176 @@
+/* state: what the gateway's files share. Private to the room.
+ *
+ *   edge.c    the client's side: head, body, facts, admission; refusals; client gone
+ *   effects.c carries out what the flow machine asks for, once a turn
+ *   upcall.c  the upstream's side: calls, answers passed on, usage observed
+ *   forward.c the head that goes upstream
+ *   refuse.c  a refusal as an HTTP answer
+ *   gateway.c puts it together, signals, drain
+ *
+ * One struct weir_request is one client request; it dies when both sides are done with it: the
+ * exchange (x is NULL once the client is served or gone) and the flow (flow is WEIR_NONE once
+ * FINISH was seen, or never admitted). Thread: loop. */
+#ifndef WEIR_GATEWAY_STATE_H
+#define WEIR_GATEWAY_STATE_H
+
+#include "core/flow.h"
+#include "gateway/config.h"
+#include "gateway/keys.h"
+#include "gateway/log.h"
+#include "gateway/metrics.h"
+#include "gateway/routes.h"
+#include "gateway/tenancy.h"
+#include "net/client.h"
+#include "net/loop.h"
+#include "net/server.h"
+#include "store/store.h"
+#include "wire/api.h"
+#include "wire/encoding.h"
+#include "wire/request.h"
+#include "wire/sse_edit.h"
+#include "wire/usage.h"
+
+struct weir_admin;
+struct weir_gateway;
+
+#define WEIR_REQUEST_ID_BYTES 20 /* "wr_" + 16 hex + NUL */
+
+/* What is kept while an answer passes; recycled. */
+struct weir_answer {
+    struct weir_answer *next_free;
+    struct weir_usage usage;
+    struct weir_sse_boundary boundary;
+    struct weir_sse_edit *edit;   /* NULL: nothing is taken out */
+    struct weir_inflate *inflate; /* NULL: not compressed */
+    bool is_stream;               /* text/event-stream */
+    bool is_read;                 /* usage is looked for */
+    bool is_failed_read;          /* compressed beyond our bounds or corrupt: charged by estimate */
+    uint64_t last_byte_ns;
+    struct weir_timer heartbeat;
+    struct weir_request *request;
+};
+
+struct weir_request {
+    struct weir_gateway *g;
+    struct weir_request *next_free;
+    struct weir_exchange *x; /* NULL: the client is served or gone */
+    struct weir_call *call;  /* NULL: no upstream call now */
+    struct weir_answer *answer;
+    char *head; /* the serialised head of the call at hand; kept while it is small */
+    size_t head_room;
+    uint64_t flow; /* id, WEIR_NONE: not admitted, or finished */
+    uint32_t tenant, pool, model;
+    uint32_t upstream; /* of the call at hand */
+    const char *model_label;
+    enum weir_api api;
+    enum weir_dialect dialect;
+    enum weir_http_method method;
+    bool stream;     /* the client asked for a stream */
+    bool metered;    /* usage is read and charged */
+    bool asks_usage; /* the client asked for usage itself */
+    bool body_known; /* facts were read: the body may be edited */
+    bool is_gone;    /* the client hung up; the call may be drained */
+    bool paused;     /* the upstream is not read: the client takes too little */
+    bool is_pinned;  /* somebody up the stack still needs the record */
+    uint64_t number; /* shown as the request id */
+    uint64_t arrived_ns;
+    uint64_t drained_bytes; /* read from the upstream after the client was gone */
+    struct weir_timer drain_timer;
+    struct weir_call_facts facts;
+    struct weir_request_edits *edits; /* of the body of the call at hand; NULL: none */
+    uint64_t body_bytes;
+    uint32_t status; /* what the client was answered */
+};
+
+struct weir_gateway {
+    const struct weir_config *config;
+    struct weir_loop *loop;
+    struct weir_log *log;
+    void *flow_memory;
+    size_t flow_bytes;
+    struct weir_flow *flow;
+    struct weir_store *store;
+    struct weir_client *client;
+    struct weir_target **targets; /* by upstream */
+    struct weir_server *server;
+    struct weir_tls *tls; /* of the listener; NULL: plain */
+    struct weir_admin *admin;
+    struct weir_keys *keys;
+    struct weir_tenancy *tenancy;
+    struct weir_routes *routes;
+    struct weir_metrics metrics;
+    struct weir_hook turn_hook;
+    struct weir_timer due_timer;    /* when time alone changes something in the flow */
+    struct weir_timer second_timer; /* house-keeping */
+    struct weir_io signal_io;
+    struct weir_request *requests_free;
+    struct weir_answer *answers_free;
+    uint32_t requests_now;
+    uint64_t number_next, number_seed;
+    uint64_t hold_next; /* epoch << 40 | counter */
+    uint64_t started_ns;
+    uint64_t drain_until_ns; /* WEIR_NEVER_NS: not draining */
+    uint32_t signals;        /* to stop, so far */
+    bool dirty;              /* the flow wants its effects taken */
+    bool keys_troubled;      /* the key file cannot be read; said once */
+    int exit_status;
+    uint8_t *scratch; /* WEIR_SCRATCH_BYTES, for edited bytes of one read */
+    int mock_pid;
+};
+
+#define WEIR_SCRATCH_BYTES (256u * 1024u + WEIR_SSE_EDIT_HOLD)
+
+/* edge.c */
+extern const struct weir_server_handler weir_edge_handler;
+struct weir_request *weir_request_new(struct weir_gateway *g);
+/* Frees the record if neither side needs it any more. */
+void weir_request_release(struct weir_request *r);
+void weir_request_id(const struct weir_request *r, char text[static WEIR_REQUEST_ID_BYTES]);
+/* access.c: one line of the access log; summary NULL: refused before admission. */
+void weir_request_log(struct weir_request *r, const struct weir_flow_summary *summary,
+                      enum weir_refusal refusal);
+
+void weir_request_pool_free(struct weir_gateway *g);
+
+/* gateway.c: defines the implicit scope of a tenant: unlimited, but recorded. */
+void weir_gateway_tenant_scope(struct weir_gateway *g, uint32_t tenant);
+
+/* refuse.c: answers r->x (if the client is there and nothing was answered yet).
+ * message NULL: the refusal's own. */
+void weir_request_refuse(struct weir_request *r, const struct weir_refused *refused,
+                         const char *message, const char *param);
+/* Header lines that each answer to this tenant carries: rate-limit fields. Returns bytes written.
+ */
+size_t weir_limit_headers(struct weir_gateway *g, uint32_t tenant, enum weir_dialect dialect,
+                          char *out, size_t cap);
+
+/* forward.c: serialises the head for an upstream into r->head. body_bytes: after edits; has_body
+ * false: none is framed. false: it does not fit what upstreams accept, or memory is out. */
+WEIR_MUST_USE bool weir_forward_head(struct weir_request *r, uint32_t upstream, bool has_body,
+                                     uint64_t body_bytes, struct weir_slice *head);
+
+/* upcall.c */
+void weir_upcall_start(struct weir_request *r, uint32_t upstream, uint64_t deadline_ns);
+/* Closes the call at hand and tells the flow; or goes on reading where draining is configured. */
+void weir_upcall_cancel(struct weir_request *r);
+/* The client takes bytes again. */
+void weir_upcall_resume(struct weir_request *r);
+/* The answer was cut: error event of its dialect where that is possible, then an unclean close. */
+void weir_answer_cut(struct weir_request *r, const struct weir_refused *refused);
+
+void weir_answer_pool_free(struct weir_gateway *g);
+/* Gives back what looked at an answer, if there is one. */
+void weir_answer_drop(struct weir_request *r);
+
+/* The flow has effects to be taken: the pump runs in this turn. */
+static inline void weir_gateway_dirty(struct weir_gateway *g)
+{
+    g->dirty = true;
+    weir_loop_hooks_again(g->loop);
+}
+
+/* effects.c: hands the flow its events' consequences until none is left. Runs at the end of each
+ * turn. */
+void weir_gateway_pump(struct weir_gateway *g);
+
+#endif

@@ -1,0 +1,75 @@
+/* tenancy: whose request is it? From a request's credential to a tenant's index.
+ *
+ * Key mode (tenants are configured, or keys were made): a weir key in Authorization: Bearer or
+ * x-api-key names the tenant; nothing else is admitted. Pass-through mode (neither exists): the
+ * tenant is the HMAC of the client's own credential under the install secret, ten hex digits of it
+ * shown; no credential is `anonymous`. Idle pass-through tenants are forgotten, least recently used
+ * first; when all are busy, newcomers share `overflow`.
+ *
+ * The credential of a connection is remembered with its tenant, so that the next request on it
+ * costs one comparison (in constant time) instead of a digest. It is wiped when the connection
+ * closes.
+ *
+ * Indices are those of weir_flow_tenant_set: 0 is `anonymous`, 1 is `overflow` (both unused in key
+ * mode), then the configuration's tenants in the file's order, then those of keys and of
+ * pass-through. Thread: loop. */
+#ifndef WEIR_GATEWAY_TENANCY_H
+#define WEIR_GATEWAY_TENANCY_H
+
+#include "core/flow.h"
+#include "gateway/config.h"
+#include "gateway/keys.h"
+#include "net/http1.h"
+
+struct weir_gateway;
+struct weir_tenancy;
+
+#define WEIR_TENANT_ANONYMOUS 0u
+#define WEIR_TENANT_OVERFLOW 1u
+#define WEIR_TENANT_FIRST 2u
+#define WEIR_TENANT_NAME_BYTES 64
+
+/* What a client connection remembers; zero is a valid start. */
+struct weir_tenancy_memory {
+    uint32_t tenant;
+    uint32_t generation;       /* of the table when it was looked up */
+    uint16_t credential_bytes; /* 0: nothing remembered */
+    char credential[256];
+};
+
+/* g: its flow and ledger are told of each tenant. Owns: the
+ * caller; all that is given must outlive it. */
+struct weir_tenancy *weir_tenancy_create(const struct weir_config *config, struct weir_keys *keys,
+                                         const uint8_t secret[32], struct weir_gateway *g,
+                                         uint64_t now_ns);
+void weir_tenancy_destroy(struct weir_tenancy *t);
+
+bool weir_tenancy_is_key_mode(const struct weir_tenancy *t);
+
+/* Finds the tenant of a request. NONE and *tenant, or KEY_UNKNOWN, KEYS_DIFFER, ORIGIN. */
+WEIR_MUST_USE enum weir_refusal weir_tenancy_identify(struct weir_tenancy *t,
+                                                      const struct weir_http_head *head,
+                                                      struct weir_tenancy_memory *memory,
+                                                      uint64_t now_ns, uint32_t *tenant);
+
+/* True when any byte run of a header value (or of the target) looks like a weir key: it must not
+ * leave. */
+bool weir_tenancy_holds_key(struct weir_slice value);
+
+/* Connections of a tenant: counted up unless at its bound. */
+WEIR_MUST_USE bool weir_tenancy_connect(struct weir_tenancy *t, uint32_t tenant);
+void weir_tenancy_disconnect(struct weir_tenancy *t, uint32_t tenant);
+
+const char *weir_tenancy_name(const struct weir_tenancy *t, uint32_t tenant);
+/* The configuration's tenant; NULL for those that come from keys or pass-through. */
+const struct weir_config_tenant *weir_tenancy_config(const struct weir_tenancy *t, uint32_t tenant);
+/* Indices in use are below this; those without a name are free. */
+uint32_t weir_tenancy_end(const struct weir_tenancy *t);
+uint32_t weir_tenancy_connections(const struct weir_tenancy *t, uint32_t tenant);
+/* True when its tokens are limited by a scope with a grant, or by a token rate. */
+bool weir_tenancy_has_token_budget(const struct weir_tenancy *t, uint32_t tenant);
+
+/* Takes in keys made or revoked since; cheap when nothing changed. */
+void weir_tenancy_refresh(struct weir_tenancy *t, uint64_t now_ns);
+
+#endif
