@@ -9,7 +9,7 @@ static void run_at_every_split(struct http1_run *run, struct http1_run_input in)
 {
     const char *what;
     size_t split;
-    CHECK_MSG(http1_run_splits(run, &in, &what, &split), "%.100s: %s differs at %zu",
+    CHECK_MSG(http1_run_splits(run, &in, 1, &what, &split), "%.100s: %s differs at %zu",
               in.at + sizeof CHUNKED - 1, what, split);
 }
 

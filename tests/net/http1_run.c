@@ -118,8 +118,8 @@ bool http1_run_same(const struct http1_run *a, const struct http1_run *b, const 
     return *what == NULL;
 }
 
-bool http1_run_splits(struct http1_run *run, const struct http1_run_input *in, const char **what,
-                      size_t *split)
+bool http1_run_splits(struct http1_run *run, const struct http1_run_input *in, size_t stride,
+                      const char **what, size_t *split)
 {
     struct http1_run other;
     *split = 0;
@@ -127,7 +127,7 @@ bool http1_run_splits(struct http1_run *run, const struct http1_run_input *in, c
     http1_run(&other, in, HTTP1_RUN_BYTE_BY_BYTE, HTTP1_RUN_BYTE_BY_BYTE);
     if (!http1_run_same(run, &other, what))
         return false;
-    for (*split = 1; *split < in->bytes; ++*split) {
+    for (*split = 1; *split < in->bytes; *split += stride) {
         http1_run(&other, in, *split, HTTP1_RUN_WHOLE);
         if (!http1_run_same(run, &other, what))
             return false;

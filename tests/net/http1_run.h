@@ -44,9 +44,9 @@ void http1_run(struct http1_run *run, const struct http1_run_input *in, size_t f
 /* True if both say the same; else *what names the first difference. */
 bool http1_run_same(const struct http1_run *a, const struct http1_run *b, const char **what);
 
-/* Runs in whole, byte by byte and at every split (first piece 1 .. bytes - 1). True if all agree;
+/* Runs in whole, byte by byte and at every stride-th split (1: all of them). True if all agree;
  * *run is the whole one, *what and *split tell of the difference. */
-bool http1_run_splits(struct http1_run *run, const struct http1_run_input *in, const char **what,
-                      size_t *split);
+bool http1_run_splits(struct http1_run *run, const struct http1_run_input *in, size_t stride,
+                      const char **what, size_t *split);
 
 #endif

@@ -227,7 +227,7 @@ static void check_bad(const struct row *rows, size_t count, bool response)
             .response = response, .at = row->text, .bytes = row->bytes, .eof = response};
         const char *what;
         size_t split;
-        CHECK_MSG(http1_run_splits(&run, &in, &what, &split), "%s: %s differs at %zu", row->name,
+        CHECK_MSG(http1_run_splits(&run, &in, 1, &what, &split), "%s: %s differs at %zu", row->name,
                   what, split);
         CHECK_MSG(run.answer == WEIR_HTTP_BAD, "%s: answer %d", row->name, run.answer);
         CHECK_MSG(run.fault == row->fault, "%s: %s", row->name, weir_http_fault_label(run.fault));
@@ -259,7 +259,7 @@ static void run_good(struct http1_run *run, struct http1_run_input in)
 {
     const char *what;
     size_t split;
-    CHECK_MSG(http1_run_splits(run, &in, &what, &split), "%.40s: %s differs at %zu", in.at, what,
+    CHECK_MSG(http1_run_splits(run, &in, 1, &what, &split), "%.40s: %s differs at %zu", in.at, what,
               split);
     CHECK_MSG(run->answer == WEIR_HTTP_DONE, "%.200s: %d %s", in.at, run->answer,
               weir_http_fault_label(run->fault));
@@ -521,13 +521,13 @@ static void http1__head_limit__is_exact(void **state)
     const char *what;
     size_t split;
     in.head_bytes_max = in.bytes;
-    CHECK(http1_run_splits(&run, &in, &what, &split));
+    CHECK(http1_run_splits(&run, &in, 1, &what, &split));
     CHECK_INT(run.answer, WEIR_HTTP_DONE);
     in.head_bytes_max = in.bytes - 1;
-    CHECK(http1_run_splits(&run, &in, &what, &split));
+    CHECK(http1_run_splits(&run, &in, 1, &what, &split));
     CHECK_INT(run.fault, WEIR_HTTP_FAULT_HEAD_TOO_LARGE);
     in.head_bytes_max = 10; /* not even the first line */
-    CHECK(http1_run_splits(&run, &in, &what, &split));
+    CHECK(http1_run_splits(&run, &in, 1, &what, &split));
     CHECK_INT(run.fault, WEIR_HTTP_FAULT_TARGET_TOO_LONG);
     CHECK_INT(weir_http_fault_status(run.fault), 414);
 }
