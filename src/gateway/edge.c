@@ -19,8 +19,7 @@
 /* What a client connection remembers. */
 struct edge_connection {
     struct weir_gateway *g;
-    bool counted; /* towards its tenant's connections */
-    struct weir_tenancy_memory memory;
+    uint32_t tenant; /* whose connection it counts as; WEIR_NONE: nobody's yet */
 };
 
 /* ---- records ---- */
@@ -115,6 +114,7 @@ static struct edge_connection *edge_connection(struct weir_gateway *g, struct we
     struct edge_connection *c = weir_exchange_connection_user(x);
     if (!c && (c = calloc(1, sizeof *c)) != NULL) {
         c->g = g;
+        c->tenant = WEIR_NONE;
         weir_exchange_connection_user_set(x, c);
     }
     return c;
@@ -124,22 +124,21 @@ static void edge_closed(void *ctx, void *connection_user)
 {
     struct weir_gateway *g = ctx;
     struct edge_connection *c = connection_user;
-    if (c->counted)
-        weir_tenancy_disconnect(g->tenancy, c->memory.tenant);
-    explicit_bzero(&c->memory, sizeof c->memory);
+    if (c->tenant != WEIR_NONE)
+        weir_tenancy_disconnect(g->tenancy, c->tenant);
     free(c);
 }
 
 /* A connection counts for the tenant of its latest request. */
 static bool edge_count_connection(struct weir_gateway *g, struct edge_connection *c,
-                                  uint32_t before, uint32_t tenant)
+                                  uint32_t tenant)
 {
-    if (c->counted && before == tenant)
+    if (c->tenant == tenant)
         return true;
-    if (c->counted)
-        weir_tenancy_disconnect(g->tenancy, before);
-    c->counted = weir_tenancy_connect(g->tenancy, tenant);
-    return c->counted;
+    if (c->tenant != WEIR_NONE)
+        weir_tenancy_disconnect(g->tenancy, c->tenant);
+    c->tenant = weir_tenancy_connect(g->tenancy, tenant) ? tenant : WEIR_NONE;
+    return c->tenant == tenant;
 }
 
 static void edge_classify(struct weir_request *r, const struct weir_http_head *head)
@@ -182,12 +181,12 @@ static enum weir_refusal edge_check_head(struct weir_request *r, const struct we
         return WEIR_REFUSAL_UPGRADE;
     if (weir_http_text(head, head->path).at[0] != '/')
         return WEIR_REFUSAL_NOT_FOUND; /* OPTIONS * */
-    uint32_t before = c->memory.tenant, tenant;
-    enum weir_refusal reason = weir_tenancy_identify(g->tenancy, head, &c->memory, now_ns, &tenant);
+    uint32_t tenant;
+    enum weir_refusal reason = weir_tenancy_identify(g->tenancy, head, now_ns, &tenant);
     if (reason != WEIR_REFUSAL_NONE)
         return reason;
     r->tenant = tenant;
-    if (!edge_count_connection(g, c, before, tenant))
+    if (!edge_count_connection(g, c, tenant))
         return WEIR_REFUSAL_CONNECTIONS;
     if (weir_tenancy_is_key_mode(g->tenancy) &&
         weir_tenancy_holds_key(weir_http_text(head, head->target))) {

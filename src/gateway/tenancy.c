@@ -33,13 +33,24 @@ struct tenancy_digest {
     bool used;
 };
 
+/* A credential seen of late. Direct-mapped: a newcomer takes the place of another. */
+#define TENANCY_RECENT 1024u /* a power of two */
+#define TENANCY_RECENT_BYTES 240u
+struct tenancy_recent {
+    uint32_t tenant;
+    uint32_t generation;
+    uint16_t bytes; /* 0: free */
+    char credential[TENANCY_RECENT_BYTES];
+};
+
 struct weir_tenancy {
     const struct weir_config *config;
     struct weir_keys *keys;
     struct weir_gateway *g;
     uint8_t secret[32];
     bool key_mode;
-    uint32_t generation; /* of everything that connections remember */
+    uint32_t generation; /* of what is remembered: a change makes it all old */
+    struct tenancy_recent *recent;
     uint32_t end, max;
     struct tenancy_entry *entries;
     uint32_t oldest, newest;
@@ -224,7 +235,8 @@ struct weir_tenancy *weir_tenancy_create(const struct weir_config *config, struc
         t->slots *= 2;
     t->entries = calloc(t->max, sizeof *t->entries);
     t->digests = calloc(t->slots, sizeof *t->digests);
-    if (!t->entries || !t->digests) {
+    t->recent = calloc(TENANCY_RECENT, sizeof *t->recent);
+    if (!t->entries || !t->digests || !t->recent) {
         weir_tenancy_destroy(t);
         return NULL;
     }
@@ -252,6 +264,9 @@ void weir_tenancy_destroy(struct weir_tenancy *t)
     if (!t)
         return;
     OPENSSL_cleanse(t->secret, sizeof t->secret);
+    if (t->recent)
+        OPENSSL_cleanse(t->recent, TENANCY_RECENT * sizeof *t->recent);
+    free(t->recent);
     free(t->entries);
     free(t->digests);
     free(t);
@@ -381,7 +396,7 @@ static uint32_t tenancy_reclaim(struct weir_tenancy *t, uint64_t now_ns)
         return WEIR_NONE;
     digest_remove(t, e->digest);
     tenancy_unlink(t, tenant);
-    t->generation++; /* connections that remember this index must look again */
+    t->generation++; /* whoever is remembered under this index must be looked up again */
     return tenant;
 }
 
@@ -422,32 +437,44 @@ static uint32_t tenancy_keyed(const struct weir_tenancy *t, struct weir_slice cr
     return digest_find(t, digest);
 }
 
-static void tenancy_remember(const struct weir_tenancy *t, struct weir_tenancy_memory *memory,
-                             struct weir_slice credential, uint32_t tenant)
+/* Where a credential would be remembered; NULL: it is too long to be. The hash is seeded with the
+ * secret: who does not know it cannot aim at another's place, and a collision costs a digest,
+ * nothing more. */
+static struct tenancy_recent *tenancy_recent(struct weir_tenancy *t, struct weir_slice credential)
 {
-    memory->tenant = tenant;
-    memory->credential_bytes = 0;
-    if (credential.bytes == 0 || credential.bytes > sizeof memory->credential)
-        return;
-    memcpy(memory->credential, credential.at, credential.bytes);
-    memory->credential_bytes = (uint16_t)credential.bytes;
-    memory->generation = t->generation;
+    if (credential.bytes == 0 || credential.bytes > TENANCY_RECENT_BYTES)
+        return NULL;
+    uint64_t h, k, word;
+    memcpy(&h, t->secret, sizeof h);
+    memcpy(&k, t->secret + 8, sizeof k);
+    for (size_t i = 0; i < credential.bytes; i += sizeof word) {
+        size_t n = credential.bytes - i < sizeof word ? credential.bytes - i : sizeof word;
+        word = 0;
+        memcpy(&word, credential.at + i, n);
+        unsigned __int128 m = (unsigned __int128)(h ^ word) * (k | 1);
+        h = (uint64_t)m ^ (uint64_t)(m >> 64);
+    }
+    return &t->recent[(h ^ credential.bytes) & (TENANCY_RECENT - 1)];
+}
+
+static bool tenancy_is_recent(const struct weir_tenancy *t, const struct tenancy_recent *r,
+                              struct weir_slice credential)
+{
+    return r && r->bytes == credential.bytes && r->generation == t->generation &&
+           CRYPTO_memcmp(r->credential, credential.at, credential.bytes) == 0;
 }
 
 enum weir_refusal weir_tenancy_identify(struct weir_tenancy *t, const struct weir_http_head *head,
-                                        struct weir_tenancy_memory *memory, uint64_t now_ns,
-                                        uint32_t *tenant)
+                                        uint64_t now_ns, uint32_t *tenant)
 {
     struct weir_slice credential;
     if (!tenancy_credential(head, &credential))
         return WEIR_REFUSAL_KEYS_DIFFER;
     if (!t->key_mode && weir_http_has(head, WEIR_HTTP_ORIGIN))
         return WEIR_REFUSAL_ORIGIN;
-    bool known = memory->credential_bytes > 0 && memory->generation == t->generation &&
-                 memory->credential_bytes == credential.bytes &&
-                 CRYPTO_memcmp(memory->credential, credential.at, credential.bytes) == 0;
-    if (known) {
-        *tenant = memory->tenant;
+    struct tenancy_recent *recent = tenancy_recent(t, credential);
+    if (tenancy_is_recent(t, recent, credential)) {
+        *tenant = recent->tenant;
     } else {
         if (t->key_mode)
             *tenant = credential.at ? tenancy_keyed(t, credential) : WEIR_NONE;
@@ -455,7 +482,13 @@ enum weir_refusal weir_tenancy_identify(struct weir_tenancy *t, const struct wei
             *tenant = credential.at ? tenancy_passed(t, credential, now_ns) : WEIR_TENANT_ANONYMOUS;
         if (*tenant == WEIR_NONE)
             return WEIR_REFUSAL_KEY_UNKNOWN;
-        tenancy_remember(t, memory, credential, *tenant);
+        if (recent) {
+            recent->tenant = *tenant;
+            recent->generation =
+                t->generation; /* after the lookup, which may have made a new one */
+            recent->bytes = (uint16_t)credential.bytes;
+            memcpy(recent->credential, credential.at, credential.bytes);
+        }
     }
     if (t->entries[*tenant].origin == ORIGIN_PASSED)
         tenancy_touch(t, *tenant, now_ns);

@@ -6,9 +6,9 @@
  * shown; no credential is `anonymous`. Idle pass-through tenants are forgotten, least recently used
  * first; when all are busy, newcomers share `overflow`.
  *
- * The credential of a connection is remembered with its tenant, so that the next request on it
- * costs one comparison (in constant time) instead of a digest. It is wiped when the connection
- * closes.
+ * Credentials seen of late are remembered with their tenants, so that a known one costs a
+ * comparison (in constant time) instead of a digest. They lie in this process's memory only, as
+ * request heads do, and are wiped at the end.
  *
  * Indices are those of weir_flow_tenant_set: 0 is `anonymous`, 1 is `overflow` (both unused in key
  * mode), then the configuration's tenants in the file's order, then those of keys and of
@@ -29,14 +29,6 @@ struct weir_tenancy;
 #define WEIR_TENANT_FIRST 2u
 #define WEIR_TENANT_NAME_BYTES 64
 
-/* What a client connection remembers; zero is a valid start. */
-struct weir_tenancy_memory {
-    uint32_t tenant;
-    uint32_t generation;       /* of the table when it was looked up */
-    uint16_t credential_bytes; /* 0: nothing remembered */
-    char credential[256];
-};
-
 /* g: its flow and ledger are told of each tenant. Owns: the
  * caller; all that is given must outlive it. */
 struct weir_tenancy *weir_tenancy_create(const struct weir_config *config, struct weir_keys *keys,
@@ -49,7 +41,6 @@ bool weir_tenancy_is_key_mode(const struct weir_tenancy *t);
 /* Finds the tenant of a request. NONE and *tenant, or KEY_UNKNOWN, KEYS_DIFFER, ORIGIN. */
 WEIR_MUST_USE enum weir_refusal weir_tenancy_identify(struct weir_tenancy *t,
                                                       const struct weir_http_head *head,
-                                                      struct weir_tenancy_memory *memory,
                                                       uint64_t now_ns, uint32_t *tenant);
 
 /* True when any byte run of a header value (or of the target) looks like a weir key: it must not
