@@ -43,23 +43,37 @@ struct weir_usage_seen {
     char error_code[WEIR_USAGE_WORD_BYTES]; /* error.code; "" none */
 };
 
-/* Values of the event or body being read, not yet counted. Private. */
+/* Counts an API gives, as running totals. Private. */
+enum weir_usage_field {
+    WEIR_USAGE_INPUT,
+    WEIR_USAGE_OUTPUT,
+    WEIR_USAGE_CACHED,        /* OpenAI: part of input */
+    WEIR_USAGE_CACHE_WRITE,   /* OpenAI: part of input */
+    WEIR_USAGE_REASONING,     /* part of output */
+    WEIR_USAGE_CACHE_READ_A,  /* Anthropic: beside input */
+    WEIR_USAGE_CACHE_WRITE_A, /* Anthropic: beside input */
+};
+#define WEIR_USAGE_FIELDS 7
+
+/* The event (or body) being read: counts when it is complete. Private. */
 struct weir_usage_draft {
-    uint64_t value[8];
-    uint16_t value_has;
-    bool usage_has;
-    bool error_has;
-    bool done_has;
-    uint64_t delta_bytes; /* a top-level "delta" string */
-    uint64_t choice_bytes;
+    uint64_t value[WEIR_USAGE_FIELDS];
+    uint8_t value_has; /* bit of enum weir_usage_field */
+    bool usage_has;    /* a usage object was there */
+    bool error_has;    /* an error object or text was there */
+    bool choice_index_has;
+    uint64_t text_bytes;
+    uint64_t output_bytes;
+    uint64_t delta_bytes;  /* a "delta" string at the top (Responses) */
+    uint64_t choice_bytes; /* text of the choice being read */
     uint64_t choice_index;
     uint64_t choices_before;
     char type[WEIR_USAGE_WORD_BYTES];
     char finish[WEIR_USAGE_WORD_BYTES];
+    char status[WEIR_USAGE_WORD_BYTES];
+    char code[WEIR_USAGE_WORD_BYTES]; /* at the top */
     char error_type[WEIR_USAGE_WORD_BYTES];
     char error_code[WEIR_USAGE_WORD_BYTES];
-    char code[WEIR_USAGE_WORD_BYTES];
-    char status[WEIR_USAGE_WORD_BYTES];
 };
 
 struct weir_usage {
@@ -68,28 +82,29 @@ struct weir_usage {
     /* Private from here. */
     enum weir_api api;
     bool stream;
-    bool finished;
-    uint64_t value[8]; /* last non-null value per field */
-    uint16_t value_has;
-    struct weir_usage_draft draft;
+    bool ended; /* a proper end was seen */
+    bool bom_checked;
+    uint8_t value_has;
+    uint64_t value[WEIR_USAGE_FIELDS];
     struct weir_json_push json;
-    uint8_t line_state;
-    uint8_t line_name_bytes;
-    bool line_cr;  /* the last byte was a CR: a LF that follows belongs to it */
+    struct weir_usage_draft draft;
+
+    uint8_t line;  /* where in a line of the stream */
+    bool line_cr;  /* the byte before was a CR: a LF that follows belongs to it */
     bool data_any; /* the event has a data line */
+    uint8_t name_bytes;
     uint8_t head_bytes;
-    char line_name[8];
-    char head[8]; /* first bytes of the event's data, to know [DONE] */
-    char event_name[WEIR_USAGE_WORD_BYTES];
-    uint8_t event_name_bytes;
+    uint8_t event_bytes;
     uint8_t bom_bytes;
-    uint64_t bytes;
+    char name[8]; /* of the field */
+    char head[8]; /* first bytes of the event's data, to know [DONE] */
+    char event[WEIR_USAGE_WORD_BYTES];
 };
 
 /* stream: the response is text/event-stream (by its content type), else one JSON body. */
 void weir_usage_init(struct weir_usage *u, enum weir_api api, bool stream);
 
-/* Feeds decoded response bytes (after transfer and content decoding). */
+/* Feeds response bytes, after transfer and content decoding. */
 void weir_usage_feed(struct weir_usage *u, const void *bytes, size_t n);
 
 /* The response ended, cleanly or not: decides `complete`. Call once; no feed after it. */

@@ -1,0 +1,470 @@
+#include "wire/json_push.h"
+
+#include <string.h>
+
+#include "wire/classes.h"
+#include "wire/utf8.h"
+
+enum state {
+    STATE_VALUE,
+    STATE_VALUE_OR_END, /* after '[' */
+    STATE_KEY_OR_END,   /* after '{' */
+    STATE_KEY,          /* after ',' in an object */
+    STATE_COLON,
+    STATE_NEXT, /* after a value */
+    STATE_STRING,
+    STATE_ESCAPE,
+    STATE_UNIT, /* the digits after \u */
+    STATE_NUMBER,
+    STATE_LITERAL,
+    STATE_SKIP, /* in a subtree that is passed over, outside strings */
+    STATE_SKIP_STRING,
+    STATE_SKIP_ESCAPE,
+    STATE_DONE,
+    STATE_FAILED
+};
+
+enum string { STRING_SKIP, STRING_KEY, STRING_WORD, STRING_TEXT };
+
+static const char *const literals[] = {"true", "false", "null"};
+
+void weir_json_push_init(struct weir_json_push *p)
+{
+    p->state = STATE_VALUE;
+    p->node = 1;
+    p->depth = 0;
+    p->skip_depth = 0;
+    p->arrays = 0;
+    p->string = STRING_SKIP;
+    p->high = 0;
+    p->word_bytes = 0;
+}
+
+bool weir_json_push_done(const struct weir_json_push *p)
+{
+    return p->state == STATE_DONE;
+}
+
+bool weir_json_push_failed(const struct weir_json_push *p)
+{
+    return p->state == STATE_FAILED;
+}
+
+uint64_t weir_json_push_text_open(const struct weir_json_push *p)
+{
+    bool open = p->state == STATE_STRING || p->state == STATE_ESCAPE || p->state == STATE_UNIT;
+    return open && p->string == STRING_TEXT ? p->text_bytes : 0;
+}
+
+/* The first quote or backslash from p, or end. */
+static inline const uint8_t *find_string_stop(const uint8_t *p, const uint8_t *end)
+{
+#if WEIR_WIRE_SSE2
+    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+    for (; end - p >= 16; p += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        uint32_t mask = (uint32_t)_mm_movemask_epi8(
+            _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)));
+        if (mask)
+            return p + __builtin_ctz(mask);
+    }
+#endif
+    while (p < end && *p != '"' && *p != '\\')
+        p++;
+    return p;
+}
+
+/* The first quote or bracket from p, or end. */
+static inline const uint8_t *find_skip_stop(const uint8_t *p, const uint8_t *end)
+{
+#if WEIR_WIRE_SSE2
+    const __m128i quote = _mm_set1_epi8('"'), bit = _mm_set1_epi8(0x20);
+    const __m128i open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}');
+    for (; end - p >= 16; p += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i w = _mm_or_si128(v, bit); /* [ and ] become { and } */
+        __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(w, open), _mm_cmpeq_epi8(w, close));
+        uint32_t mask = (uint32_t)_mm_movemask_epi8(_mm_or_si128(stop, _mm_cmpeq_epi8(v, quote)));
+        if (mask)
+            return p + __builtin_ctz(mask);
+    }
+#endif
+    while (p < end && *p != '"' && (*p | 0x20) != '{' && (*p | 0x20) != '}')
+        p++;
+    return p;
+}
+
+static inline bool is_space(uint8_t b)
+{
+    return b == ' ' || b == '\n' || b == '\r' || b == '\t';
+}
+
+static inline bool is_number_byte(uint8_t b)
+{
+    return (b >= '0' && b <= '9') || b == '.' || b == '-' || b == '+' || (b | 0x20) == 'e';
+}
+
+static void word_add(struct weir_json_push *p, const uint8_t *bytes, size_t n)
+{
+    size_t room = WEIR_JSON_PUSH_WORD - 1u - p->word_bytes;
+    size_t kept = n < room ? n : room;
+    memcpy(p->word + p->word_bytes, bytes, kept);
+    p->word_bytes = (uint8_t)(p->word_bytes + kept);
+}
+
+/* A character from an escape. */
+static void string_add_char(struct weir_json_push *p, uint32_t cp)
+{
+    uint8_t utf8[4];
+    uint32_t n = weir_utf8_put(cp, utf8);
+    if (p->string == STRING_TEXT)
+        p->text_bytes += n;
+    else if (p->string != STRING_SKIP)
+        word_add(p, utf8, n);
+}
+
+/* A high surrogate whose other half did not come. */
+static inline void string_drop_high(struct weir_json_push *p)
+{
+    if (p->high) {
+        p->high = 0;
+        string_add_char(p, 0xfffd);
+    }
+}
+
+static void string_add_unit(struct weir_json_push *p)
+{
+    bool low = p->unit >= 0xdc00 && p->unit <= 0xdfff;
+    if (p->high && low) {
+        uint32_t cp = 0x10000 + ((uint32_t)(p->high - 0xd800) << 10) + (uint32_t)(p->unit - 0xdc00);
+        p->high = 0;
+        string_add_char(p, cp);
+        return;
+    }
+    string_drop_high(p);
+    if (p->unit >= 0xd800 && p->unit <= 0xdbff)
+        p->high = p->unit;
+    else
+        string_add_char(p, low ? 0xfffd : p->unit);
+}
+
+static inline void string_begin(struct weir_json_push *p, enum string what)
+{
+    p->state = STATE_STRING;
+    p->string = (uint8_t)what;
+    p->word_bytes = 0;
+    p->text_bytes = 0;
+    p->high = 0;
+}
+
+/* The node that the key just read leads to, 0 for none. */
+static inline uint8_t find_key(const struct weir_json_push *p, const struct weir_push_node *at)
+{
+    if (!(at->lengths >> (p->word_bytes & 31) & 1))
+        return 0;
+    for (uint32_t i = 0; i < at->keys_now; i++)
+        if (at->keys[i].bytes == p->word_bytes &&
+            memcmp(at->keys[i].name, p->word, p->word_bytes) == 0)
+            return at->keys[i].node;
+    return 0;
+}
+
+static inline void value_end(struct weir_json_push *p)
+{
+    p->state = p->depth == 0 ? STATE_DONE : STATE_NEXT;
+}
+
+static void container_begin(struct weir_json_push *p, const struct weir_push_node *schema,
+                            weir_push_fn *told, void *arg, bool array)
+{
+    enum weir_push_kind kind = schema[p->node].kind;
+    bool follow =
+        array ? kind == WEIR_PUSH_ARRAY : kind == WEIR_PUSH_OBJECT || kind == WEIR_PUSH_NOTED;
+    if (!follow) {
+        p->skip_depth = 1;
+        p->state = STATE_SKIP;
+        return;
+    }
+    WEIR_INVARIANT(p->depth < WEIR_JSON_PUSH_DEPTH); /* the schema is a tree of fixed depth */
+    if (kind == WEIR_PUSH_NOTED)
+        told(arg, p, p->node, WEIR_PUSH_BEGIN);
+    p->arrays = (uint16_t)(p->arrays << 1 | array);
+    p->nodes[p->depth++] = p->node;
+    if (array)
+        p->node = schema[p->node].element;
+    p->state = array ? STATE_VALUE_OR_END : STATE_KEY_OR_END;
+}
+
+static void container_end(struct weir_json_push *p, const struct weir_push_node *schema,
+                          weir_push_fn *told, void *arg)
+{
+    p->arrays >>= 1;
+    uint8_t node = p->nodes[--p->depth];
+    if (schema[node].kind == WEIR_PUSH_NOTED)
+        told(arg, p, node, WEIR_PUSH_END);
+    value_end(p);
+}
+
+/* The first byte of a value. */
+static void value_begin(struct weir_json_push *p, const struct weir_push_node *schema,
+                        weir_push_fn *told, void *arg, uint8_t b)
+{
+    const struct weir_push_node *node = &schema[p->node];
+    switch (b) {
+    case '{':
+    case '[':
+        container_begin(p, schema, told, arg, b == '[');
+        return;
+    case '"':
+        if (node->string) {
+            p->node = node->string;
+            node = &schema[p->node];
+        }
+        string_begin(p, node->kind == WEIR_PUSH_WORD   ? STRING_WORD
+                        : node->kind == WEIR_PUSH_TEXT ? STRING_TEXT
+                                                       : STRING_SKIP);
+        return;
+    case 't':
+    case 'f':
+    case 'n':
+        p->state = STATE_LITERAL;
+        p->unit = b == 't' ? 0 : b == 'f' ? 1 : 2;
+        p->step = 1;
+        return;
+    default:
+        break;
+    }
+    if (b != '-' && (b < '0' || b > '9')) {
+        p->state = STATE_FAILED;
+        return;
+    }
+    p->state = STATE_NUMBER;
+    p->whole = b != '-';
+    p->number = p->whole ? (uint64_t)(b - '0') : 0;
+}
+
+static inline void number_add(struct weir_json_push *p, uint8_t b)
+{
+    if (b < '0' || b > '9') {
+        p->whole = false;
+        return;
+    }
+    uint64_t digit = (uint64_t)(b - '0');
+    p->number = p->number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : p->number * 10 + digit;
+}
+
+static void string_end(struct weir_json_push *p, weir_push_fn *told, void *arg)
+{
+    string_drop_high(p);
+    if (p->string == STRING_KEY) {
+        p->state = STATE_COLON;
+        return;
+    }
+    p->word[p->word_bytes] = 0;
+    value_end(p);
+    if (p->string != STRING_SKIP)
+        told(arg, p, p->node, WEIR_PUSH_VALUE);
+}
+
+/* One byte after a backslash. */
+static void escape_step(struct weir_json_push *p, uint8_t b)
+{
+    static const char plain[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+    if (b == 'u') {
+        p->state = STATE_UNIT;
+        p->unit = 0;
+        p->step = 0;
+        return;
+    }
+    const char *found = b ? strchr(plain, b) : NULL;
+    if (!found) {
+        p->state = STATE_FAILED;
+        return;
+    }
+    string_drop_high(p);
+    string_add_char(p, (uint8_t)means[found - plain]);
+    p->state = STATE_STRING;
+}
+
+static void unit_step(struct weir_json_push *p, uint8_t b)
+{
+    uint8_t lower = b | 0x20;
+    uint32_t digit = 16;
+    if (b >= '0' && b <= '9')
+        digit = (uint32_t)(b - '0');
+    else if (lower >= 'a' && lower <= 'f')
+        digit = (uint32_t)(lower - 'a') + 10;
+    if (digit == 16) {
+        p->state = STATE_FAILED;
+        return;
+    }
+    p->unit = (uint16_t)((uint32_t)p->unit << 4 | digit);
+    if (++p->step == 4) {
+        string_add_unit(p);
+        p->state = STATE_STRING;
+    }
+}
+
+/* Structure: one byte that is no white space, in a state between values. */
+static void structure_step(struct weir_json_push *p, const struct weir_push_node *schema,
+                           weir_push_fn *told, void *arg, uint8_t b)
+{
+    bool array = p->arrays & 1;
+    switch ((enum state)p->state) {
+    case STATE_VALUE_OR_END:
+        if (b == ']') {
+            container_end(p, schema, told, arg);
+            return;
+        }
+        value_begin(p, schema, told, arg, b);
+        return;
+    case STATE_VALUE:
+        value_begin(p, schema, told, arg, b);
+        return;
+    case STATE_KEY_OR_END:
+        if (b == '}') {
+            container_end(p, schema, told, arg);
+            return;
+        }
+        p->state = STATE_FAILED;
+        if (b == '"')
+            string_begin(p, STRING_KEY);
+        return;
+    case STATE_KEY:
+        p->state = STATE_FAILED;
+        if (b == '"')
+            string_begin(p, STRING_KEY);
+        return;
+    case STATE_COLON:
+        p->state = b == ':' ? STATE_VALUE : STATE_FAILED;
+        p->node = find_key(p, &schema[p->nodes[p->depth - 1]]);
+        return;
+    case STATE_NEXT:
+        if (b == ',') {
+            p->state = array ? STATE_VALUE : STATE_KEY;
+            if (array)
+                p->node = schema[p->nodes[p->depth - 1]].element;
+        } else if (b == (array ? ']' : '}')) {
+            container_end(p, schema, told, arg);
+        } else {
+            p->state = STATE_FAILED;
+        }
+        return;
+    case STATE_DONE:
+    case STATE_FAILED:
+    case STATE_STRING:
+    case STATE_ESCAPE:
+    case STATE_UNIT:
+    case STATE_NUMBER:
+    case STATE_LITERAL:
+    case STATE_SKIP:
+    case STATE_SKIP_STRING:
+    case STATE_SKIP_ESCAPE:
+        p->state = STATE_FAILED; /* after DONE: more than one document */
+        return;
+    }
+}
+
+/* A subtree that is passed over: from p to its end or the end of the input. */
+static const uint8_t *skip_run(struct weir_json_push *p, const uint8_t *at, const uint8_t *end)
+{
+    while (at < end) {
+        if (p->state == STATE_SKIP_ESCAPE) {
+            at++;
+            p->state = STATE_SKIP_STRING;
+            continue;
+        }
+        if (p->state == STATE_SKIP_STRING) {
+            at = find_string_stop(at, end);
+            if (at < end)
+                p->state = *at++ == '"' ? STATE_SKIP : STATE_SKIP_ESCAPE;
+            continue;
+        }
+        at = find_skip_stop(at, end);
+        if (at == end)
+            break;
+        uint8_t b = *at++;
+        if (b == '"') {
+            p->state = STATE_SKIP_STRING;
+        } else if ((b | 0x20) == '{') {
+            p->skip_depth++;
+        } else if (--p->skip_depth == 0) {
+            value_end(p);
+            return at;
+        }
+    }
+    return at;
+}
+
+static const uint8_t *string_run(struct weir_json_push *p, weir_push_fn *told, void *arg,
+                                 const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *stop = find_string_stop(at, end);
+    if (stop > at) {
+        string_drop_high(p);
+        if (p->string == STRING_TEXT)
+            p->text_bytes += (size_t)(stop - at);
+        else if (p->string != STRING_SKIP)
+            word_add(p, at, (size_t)(stop - at));
+    }
+    if (stop == end)
+        return end;
+    if (*stop == '\\')
+        p->state = STATE_ESCAPE;
+    else
+        string_end(p, told, arg);
+    return stop + 1;
+}
+
+void weir_json_push_feed(struct weir_json_push *p, const struct weir_push_node *schema,
+                         weir_push_fn *told, void *arg, const uint8_t *bytes, size_t n)
+{
+    const uint8_t *at = bytes, *end = bytes + n;
+    while (at < end) {
+        switch ((enum state)p->state) {
+        case STATE_STRING:
+            at = string_run(p, told, arg, at, end);
+            break;
+        case STATE_ESCAPE:
+            escape_step(p, *at++);
+            break;
+        case STATE_UNIT:
+            unit_step(p, *at++);
+            break;
+        case STATE_NUMBER:
+            while (at < end && is_number_byte(*at))
+                number_add(p, *at++);
+            if (at == end)
+                break;
+            value_end(p);
+            if (p->whole && schema[p->node].kind == WEIR_PUSH_WHOLE)
+                told(arg, p, p->node, WEIR_PUSH_VALUE);
+            break;
+        case STATE_LITERAL:
+            if (*at++ != (uint8_t)literals[p->unit][p->step])
+                p->state = STATE_FAILED;
+            else if (literals[p->unit][++p->step] == 0)
+                value_end(p);
+            break;
+        case STATE_SKIP:
+        case STATE_SKIP_STRING:
+        case STATE_SKIP_ESCAPE:
+            at = skip_run(p, at, end);
+            break;
+        case STATE_FAILED:
+            return;
+        case STATE_VALUE:
+        case STATE_VALUE_OR_END:
+        case STATE_KEY_OR_END:
+        case STATE_KEY:
+        case STATE_COLON:
+        case STATE_NEXT:
+        case STATE_DONE:
+            if (is_space(*at))
+                at++;
+            else
+                structure_step(p, schema, told, arg, *at++);
+            break;
+        }
+    }
+}
