@@ -1,6 +1,7 @@
 #include "gateway/config.h"
 
 #include "gateway/config_load.h"
+#include "gateway/keys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,6 +98,24 @@ static void start_upstream_of_flags(struct weir_loader *loader)
     weir_loader_presets(loader, rows->table, &config->upstreams[0]);
 }
 
+static void set_mock_url(struct weir_loader *loader, uint16_t port)
+{
+    const struct weir_field *rows = weir_field_find(&weir_config_root_table, "upstreams");
+    const struct weir_field *url = weir_field_find(rows->table, "url");
+    char text[64];
+    snprintf(text, sizeof text, "http://127.0.0.1:%u", port);
+    bool is_right = weir_loader_set(loader, url, &loader->config->upstreams[0], "url", text,
+                                    (struct weir_place){0});
+    WEIR_INVARIANT(is_right);
+}
+
+void weir_config_set_mock_port(struct weir_config *config, uint16_t port)
+{
+    struct weir_loader loader = {.config = config};
+    WEIR_INVARIANT(config->builtin_mock);
+    set_mock_url(&loader, port);
+}
+
 /* ---- the whole ---- */
 
 static char *read_file(struct weir_loader *loader, const char *path, size_t *bytes)
@@ -182,13 +201,13 @@ struct weir_config *weir_config_load(const struct weir_config_source *from,
             cap_timeouts(&upstream->timeouts);
         if (!has_url) {
             config->builtin_mock = true;
-            const struct weir_field *url = weir_field_find(
-                weir_field_find(&weir_config_root_table, "upstreams")->table, "url");
-            bool is_right = weir_loader_set(&loader, url, upstream, "url", "http://127.0.0.1:8767",
-                                            (struct weir_place){0});
-            WEIR_INVARIANT(is_right);
+            set_mock_url(&loader, 8767);
         }
     }
+    char state_dir[4096];
+    struct weir_keys_error none;
+    if (weir_state_dir(state_dir, sizeof state_dir, &none))
+        config->state_dir = weir_config_text(config, state_dir, strlen(state_dir));
     weir_config_finish(&loader);
     free(loader.marks);
     weir_loader_sort_problems(problems);

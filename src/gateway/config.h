@@ -226,8 +226,8 @@ struct weir_config {
     struct weir_config_addr admin;
     const char *tls_cert_file; /* of the client listener; both NULL: plain HTTP */
     const char *tls_key_file;
-    const char *ledger;    /* "memory" */
-    const char *state_dir; /* where keys, the admin token and the install secret lie */
+    const char *ledger;                     /* "memory" */
+    const char *state_dir;                  /* of keys.h; NULL: the environment names none */
     struct weir_config_upstream *upstreams; /* at least one */
     uint32_t upstreams_count;
     struct weir_config_pool *pools; /* at least one; every upstream is in one */
@@ -292,6 +292,9 @@ struct weir_config_source {
 WEIR_MUST_USE struct weir_config *weir_config_load(const struct weir_config_source *from,
                                                    struct weir_config_problems *problems);
 void weir_config_free(struct weir_config *config);
+
+/* Points the embedded default at the built-in mock's port, once it is known. */
+void weir_config_set_mock_port(struct weir_config *config, uint16_t port);
 void weir_config_problems_free(struct weir_config_problems *problems);
 
 /* The reason not to start, or NULL: an upstream credential is set, no tenants exist (neither here

@@ -16,6 +16,8 @@
 
 /* ---- names ---- */
 
+enum { POOL_UPSTREAMS_MAX = 16 }; /* as many as the gate's rules hold */
+
 struct named {
     const char *name;
     uint32_t index;
@@ -426,6 +428,10 @@ static void finish_pools(struct weir_loader *loader)
         while (strcmp(config->pools[at].name, upstream->pool) != 0)
             at++;
         upstream->pool_index = at;
+        if (config->pools[at].upstreams_count == POOL_UPSTREAMS_MAX)
+            weir_loader_error(loader, weir_loader_place(loader, &upstream->name),
+                              "pool '%s' has more than %d upstreams", upstream->pool,
+                              POOL_UPSTREAMS_MAX);
         config->pools[at].upstreams[config->pools[at].upstreams_count++] = i;
     }
     for (uint32_t i = 0; i < given_count; i++) {
@@ -553,6 +559,9 @@ static void finish_tenants(struct weir_loader *loader, const struct names *lanes
     for (uint32_t i = 0; i < config->tenants_count; i++) {
         struct weir_config_tenant *tenant = &config->tenants[i];
         struct weir_config_tenant_limits *limits = &tenant->limits;
+        if (tenant->name && strcmp(tenant->name, "overflow") == 0)
+            weir_loader_error(loader, weir_loader_place(loader, &tenant->name),
+                              "overflow is the tenant of those above limits.tenants");
         if (tenant->name && strcmp(tenant->name, "anonymous") == 0)
             weir_loader_error(loader, weir_loader_place(loader, &tenant->name),
                               "anonymous is the tenant of requests without a credential");

@@ -35,7 +35,7 @@ static void not_accepted(struct weir_loader *loader, const struct weir_field *fi
 static bool is_name(const char *text)
 {
     size_t bytes = strlen(text);
-    if (bytes == 0 || bytes > 64 || !isalnum((unsigned char)text[0]))
+    if (bytes == 0 || bytes > 63 || !isalnum((unsigned char)text[0]))
         return false;
     for (size_t i = 0; i < bytes; i++)
         if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i]))

@@ -514,7 +514,7 @@ void weir_field_accepts(const struct weir_field *field, char *out, size_t out_by
         plain = "text";
         break;
     case WEIR_FIELD_NAME:
-        plain = "a name (letters, digits, '.', '_', '-'; at most 64)";
+        plain = "a name (letters, digits, '.', '_', '-'; at most 63)";
         break;
     case WEIR_FIELD_BOOL:
         plain = field->min ? "true" : "true or false";

@@ -10,7 +10,7 @@
 
 enum weir_field_kind {
     WEIR_FIELD_TEXT,    /* const char * */
-    WEIR_FIELD_NAME,    /* const char *: letters, digits, . _ - and at most 64 of them */
+    WEIR_FIELD_NAME,    /* const char *: letters, digits, . _ - and at most 63 of them */
     WEIR_FIELD_U32,     /* uint32_t */
     WEIR_FIELD_COUNT,   /* uint64_t, or int64_t that is never negative */
     WEIR_FIELD_BOOL,    /* bool */

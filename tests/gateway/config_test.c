@@ -149,7 +149,7 @@ static const struct {
     {"upstreams:\n- {name: a, url: 'http://h:99999'}\n",
      "2:18: url has a host or port that cannot be\n"},
     {"upstreams:\n- {name: 'a b', url: 'http://h'}\n",
-     "2:10: name must be a name (letters, digits, '.', '_', '-'; at most 64), not 'a b'\n"},
+     "2:10: name must be a name (letters, digits, '.', '_', '-'; at most 63), not 'a b'\n"},
     {UP "lanes:\n- {name: x, floor: 60}\n- {name: y, floor: 41}\n",
      "6:20: the floors of all lanes come to more than 100 percent\n"},
     {UP "scopes:\n- {name: s, granted: 5, parent: r}\n", "5:33: there is no scope 'r'\n"},

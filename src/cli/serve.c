@@ -1,0 +1,270 @@
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "gateway/gateway.h"
+#include "gateway/keys.h"
+
+#ifdef WEIR_HAS_MOCK
+#include "mock/mock.h"
+#endif
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct cli_option serve_options[] = {
+    {"--config", "FILE", "the configuration; see weir check", "-c"},
+    {"--upstream", "URL", "the API to stand before, as in https://host/v1", NULL},
+    {"--rate", "N/s", "requests in a time that it takes (also N/m, N/h)", NULL},
+    {"--burst", "N", "requests it takes at once after a pause (a second's worth of --rate)", NULL},
+    {"--max-in-flight", "N", "requests it works on at once (64)", NULL},
+    {"--max-wait", "TIME", "longest wait in the queue (60s)", NULL},
+    {"--timeout", "TIME",
+     "longest exchange with the upstream (1h; first byte 120s, whole answers 600s)", NULL},
+    {"--fail-threshold", "N", "failures in a row that open the breaker (5)", NULL},
+    {"--cooldown", "TIME", "how long the breaker stays open (15s)", NULL},
+    {"--listen", "A:P", "where clients connect (127.0.0.1:8765)", NULL},
+    {"--admin", "A:P", "health, metrics and admin API (127.0.0.1:8766)", NULL},
+    {"--ledger", "WHERE", "where budgets are kept: memory, in this version", NULL},
+    {"--access-log", "WHERE", "off, stderr, or a file's path (stderr)", NULL},
+};
+
+static const struct cli_command serve_command = {
+    .name = "weir serve",
+    .usage = "[-c FILE] | [flags]",
+    .summary =
+        "Runs the gateway: from a file, from flags, or before a built-in mock when none is given.",
+    .help = "Without tenants (in the file, or made by `weir key new`) each client's own credential "
+            "is passed\n"
+            "on, and fairness is between credentials. The first SIGINT or SIGTERM drains, a second "
+            "stops at\n"
+            "once.\n\n"
+            "Status 0: drained. 1: never. 2: refused to start. 3: a fault while running. 130: a "
+            "second signal.\n",
+    .options = serve_options,
+    .options_count = WEIR_COUNT(serve_options),
+    .words_max = 0,
+};
+
+/* ---- the built-in mock: a child that dies with us ---- */
+
+#ifdef WEIR_HAS_MOCK
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+/* A loopback port that was free a moment ago; 0 when there is none. */
+static uint16_t find_free_port(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in addr = loopback(0);
+    socklen_t bytes = sizeof addr;
+    uint16_t port = 0;
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0 &&
+        getsockname(fd, (struct sockaddr *)&addr, &bytes) == 0)
+        port = ntohs(addr.sin_port);
+    if (fd >= 0)
+        close(fd);
+    return port;
+}
+
+_Noreturn static void run_mock_child(uint16_t port, pid_t parent)
+{
+    char address[32], name[] = "mock", flag[] = "--listen";
+    char *arguments[] = {name, flag, address, NULL};
+    snprintf(address, sizeof address, "127.0.0.1:%u", port);
+    /* Own process group: the terminal's Ctrl-C is for the gateway, which drains before we go. */
+    if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
+        _exit(CLI_FAULT_STATUS);
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0)
+        dup2(nowhere, STDOUT_FILENO); /* what it would say about itself is said by the gateway */
+    exit(weir_mock_run(3, arguments));
+}
+
+/* Waits until the mock takes connections, at most three seconds; false when it died or never did.
+ */
+static bool wait_for_mock(uint16_t port, pid_t child)
+{
+    for (int i = 0; i < 1500; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_in addr = loopback(port);
+        bool is_there = fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
+        if (fd >= 0)
+            close(fd);
+        if (is_there)
+            return true;
+        if (waitpid(child, NULL, WNOHANG) != 0)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    return false;
+}
+
+static pid_t start_mock(struct weir_config *config)
+{
+    uint16_t port = find_free_port();
+    pid_t parent = getpid();
+    fflush(NULL);
+    pid_t child = port ? fork() : -1;
+    if (child == 0)
+        run_mock_child(port, parent);
+    if (child < 0 || !wait_for_mock(port, child)) {
+        fputs("weir serve: the built-in mock did not start; give an upstream with --upstream URL\n",
+              stderr);
+        if (child > 0)
+            kill(child, SIGKILL);
+        return -1;
+    }
+    weir_config_set_mock_port(config, port);
+    return child;
+}
+
+static void stop_mock(pid_t child)
+{
+    kill(child, SIGTERM);
+    for (int i = 0; i < 500; i++) {
+        if (waitpid(child, NULL, WNOHANG) != 0)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+#else
+
+static pid_t start_mock(struct weir_config *config)
+{
+    (void)config;
+    fputs("weir serve: this build has no mock; give an upstream with --upstream URL\n", stderr);
+    return -1;
+}
+
+static void stop_mock(pid_t child)
+{
+    (void)child;
+}
+
+#endif
+
+/* ---- what is printed once it runs ---- */
+
+static void print_address(const struct weir_config_addr *addr, uint16_t port, bool is_tls)
+{
+    bool is_six = strchr(addr->host, ':') != NULL;
+    bool is_any = strcmp(addr->host, "0.0.0.0") == 0 || strcmp(addr->host, "::") == 0;
+    printf("%s://%s%s%s:%u", is_tls ? "https" : "http", is_six && !is_any ? "[" : "",
+           is_any ? "127.0.0.1" : addr->host, is_six && !is_any ? "]" : "", port);
+}
+
+static bool has_tenants(const struct weir_config *config)
+{
+    struct weir_keys_error error;
+    struct weir_keys *keys =
+        config->tenants_count ? NULL : weir_keys_open(config->state_dir, &error);
+    bool has = config->tenants_count > 0 || (keys && weir_keys_were_made(keys));
+    weir_keys_close(keys);
+    return has;
+}
+
+static void print_ready(const struct weir_config *config, uint16_t listen_port, uint16_t admin_port)
+{
+    const struct weir_config_upstream *first = &config->upstreams[0];
+    bool is_tls = config->tls_cert_file != NULL, key_mode = has_tenants(config);
+    printf("weir %s serves ", WEIR_VERSION);
+    print_address(&config->listen, listen_port, is_tls);
+    if (config->builtin_mock)
+        printf(" before its built-in mock (%s)\n", first->url);
+    else if (config->upstreams_count == 1)
+        printf(" before %s\n", first->url);
+    else
+        printf(" before %u upstreams\n", config->upstreams_count);
+    printf("  admin:  ");
+    print_address(&config->admin, admin_port, false);
+    printf("/metrics, token in %s/admin.token\n", config->state_dir);
+    printf("  try:    curl ");
+    print_address(&config->listen, listen_port, is_tls);
+    const char *slash_v1 = "/v1";
+    if (first->api == WEIR_CONFIG_API_ANTHROPIC)
+        printf("%s/messages -H 'anthropic-version: 2023-06-01'", slash_v1);
+    else
+        printf("%s/chat/completions", slash_v1);
+    if (key_mode)
+        printf(" -H \"authorization: Bearer $WEIR_KEY\"");
+    else if (!config->builtin_mock && !first->key_env && !first->key_file)
+        printf(" -H \"authorization: Bearer $%s\"",
+               first->api == WEIR_CONFIG_API_ANTHROPIC ? "ANTHROPIC_API_KEY" : "OPENAI_API_KEY");
+    printf(" -H 'content-type: application/json' -d "
+           "'{\"model\":\"%s\",%s\"messages\":[{\"role\":\"user\","
+           "\"content\":\"Hello\"}]}'\n",
+           config->builtin_mock ? "mock" : "MODEL",
+           first->api == WEIR_CONFIG_API_ANTHROPIC ? "\"max_tokens\":100," : "");
+    printf("  tenants: %s\n",
+           key_mode ? "each request needs a weir key (weir key new NAME)"
+                    : "each client credential is one; `weir key new NAME` switches to keys");
+    printf("  stop:   Ctrl-C drains, twice stops at once\n");
+    fflush(stdout);
+}
+
+/* ---- the command ---- */
+
+static struct weir_config *load(const struct cli_args *args)
+{
+    struct weir_config_flag flags[WEIR_COUNT(serve_options)];
+    struct weir_config_source from = {.file = args->values[0], .flags = flags};
+    for (size_t i = 1; i < WEIR_COUNT(serve_options); i++)
+        if (args->values[i])
+            flags[from.flags_count++] =
+                (struct weir_config_flag){serve_options[i].flag, args->values[i]};
+    struct weir_config_problems problems = {0};
+    struct weir_config *config = weir_config_load(&from, &problems);
+    cli_print_problems(&problems);
+    weir_config_problems_free(&problems);
+    if (config && !config->state_dir) {
+        fputs("weir serve: no state directory: set WEIR_STATE to a folder for keys and tokens\n",
+              stderr);
+        weir_config_free(config);
+        return NULL;
+    }
+    return config;
+}
+
+int cli_serve(int argc, char **argv)
+{
+    struct cli_args args;
+    enum cli_parsed parsed = cli_parse(&serve_command, argc, argv, &args);
+    if (parsed != CLI_GO)
+        return parsed == CLI_DONE ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
+    struct weir_config *config = load(&args);
+    if (!config)
+        return CLI_USAGE_STATUS;
+    pid_t mock = 0;
+    if (config->builtin_mock && (mock = start_mock(config)) < 0) {
+        weir_config_free(config);
+        return CLI_FAULT_STATUS;
+    }
+#ifdef WEIR_HAS_GATEWAY
+    weir_gateway_ready = print_ready;
+    int status = weir_gateway_run(config);
+#else
+    (void)print_ready;
+    fputs("weir serve: this build has no gateway\n", stderr);
+    int status = CLI_FAULT_STATUS;
+#endif
+    if (mock > 0)
+        stop_mock(mock);
+    weir_config_free(config);
+    return status;
+}
