@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+enum weir_breaker_outcome weir_breaker_outcome_of_status(uint32_t status)
+{
+    if (status >= 500)
+        return WEIR_BREAKER_FAILURE;
+    return status >= 400 ? WEIR_BREAKER_NEUTRAL : WEIR_BREAKER_SUCCESS;
+}
+
 struct weir_breaker_rules weir_breaker_rules_default(void)
 {
     return (struct weir_breaker_rules){
@@ -13,6 +20,17 @@ struct weir_breaker_rules weir_breaker_rules_default(void)
         .cooldown_ns = 15 * WEIR_NS_PER_S,
         .cooldown_max_ns = 60 * WEIR_NS_PER_S,
     };
+}
+
+/* The only place that changes the state. What was counted belongs to the state that ends. */
+static void breaker_move(struct weir_breaker *b, enum weir_breaker_state to)
+{
+    b->state = to;
+    b->generation++;
+    b->failures_in_row_now = 0;
+    b->trials_out = 0;
+    b->trials_passed = 0;
+    memset(b->window, 0, sizeof b->window);
 }
 
 void weir_breaker_init(struct weir_breaker *b, const struct weir_breaker_rules *rules)
@@ -27,17 +45,8 @@ void weir_breaker_rules_set(struct weir_breaker *b, const struct weir_breaker_ru
     WEIR_INVARIANT(rules->window_s > 0);
     WEIR_INVARIANT(rules->window_s <= WEIR_BREAKER_WINDOW_MAX_S);
     b->rules = *rules;
-}
-
-/* The only place that changes the state. What was counted belongs to the state that ends. */
-static void breaker_move(struct weir_breaker *b, enum weir_breaker_state to)
-{
-    b->state = to;
-    b->generation++;
-    b->failures_in_row_now = 0;
-    b->trials_out = 0;
-    b->trials_passed = 0;
-    memset(b->window, 0, sizeof b->window);
+    if (b->state == WEIR_BREAKER_HALF_OPEN && b->trials_passed >= rules->trials)
+        breaker_move(b, WEIR_BREAKER_CLOSED); /* fewer are wanted now than have passed already */
 }
 
 static uint64_t breaker_cooldown(const struct weir_breaker *b)

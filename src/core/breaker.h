@@ -53,6 +53,9 @@ struct weir_breaker_rules {
     uint64_t cooldown_max_ns;
 };
 
+/* What an answer's status says: 5xx is a failure, other 4xx (429 too) neutral, all else success. */
+enum weir_breaker_outcome weir_breaker_outcome_of_status(uint32_t status);
+
 /* 5 in a row, 50 % of at least 20 in 30 s, one trial, 15 s to 60 s. */
 struct weir_breaker_rules weir_breaker_rules_default(void);
 

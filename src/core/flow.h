@@ -239,28 +239,12 @@ void weir_flow_tick(struct weir_flow *f, uint64_t now_ns);
 WEIR_MUST_USE bool weir_flow_next(struct weir_flow *f, struct weir_effect *effect);
 
 /* Looking in: copies, for the admin API, rate-limit headers and metrics. */
-struct weir_flow_limit { /* the tightest limit of one dimension; limit 0: none */
-    uint64_t limit, remaining;
-    uint64_t reset_ns; /* until full again */
-};
 struct weir_tenant_view {
     uint32_t waiting, in_flight;
     uint64_t longest_wait_ns;
     uint64_t admitted, refused, finished;
     uint64_t input_tok, output_tok, estimated_requests;
     struct weir_flow_limit requests, tokens;
-};
-struct weir_upstream_view {
-    uint32_t permits, permits_now;
-    enum weir_breaker_state breaker;
-    uint64_t open_for_ns;   /* rest of the cool-down */
-    uint64_t paused_for_ns; /* rest of a 429 pause */
-    uint64_t calls, failures;
-    struct weir_flow_limit requests, tokens;
-};
-struct weir_pool_view {
-    uint32_t waiting, waiting_tenants;
-    uint64_t drain_micro_per_s; /* measured dispatches a second, in millionths */
 };
 struct weir_flow_view {
     uint32_t requests_now, waiters_now, in_flight_now, holds_now;

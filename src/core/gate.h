@@ -100,4 +100,162 @@ struct weir_refused {
     uint32_t upstream; /* UPSTREAM_*: which, else WEIR_NONE */
 };
 
+struct weir_gate_limits {
+    uint32_t tenants_max;
+    uint32_t slots_max;   /* waiter indices: 0 .. slots_max - 1, waiting or granted */
+    uint32_t waiters_max; /* waiting at once */
+    uint64_t waiting_bytes_max;
+    uint32_t pool_count;
+    uint32_t upstream_count;
+    struct weir_lane_rules lanes;
+};
+
+/* What a waiter asks for. */
+struct weir_gate_want {
+    uint32_t tenant;
+    uint32_t pool;
+    uint32_t lane; /* WEIR_NONE: the tenant's; a higher one than the tenant's is ignored */
+    uint32_t bytes;
+    uint64_t deadline_ns;
+    uint64_t input_tok;     /* estimate */
+    uint64_t output_tok;    /* the most it may produce */
+    uint64_t predicted_tok; /* what it likely produces */
+    uint64_t work_min;      /* work of it at least, whatever its tokens; >= 1 */
+};
+
+/* What a granted waiter came to. All zero and outcome UNUSED when nothing was sent. */
+struct weir_gate_used {
+    bool sent;
+    enum weir_breaker_outcome outcome;
+    uint64_t input_tok;  /* cached ones included */
+    uint64_t cached_tok; /* of input, those the provider had */
+    uint64_t output_tok;
+};
+
+enum weir_gate_place {
+    WEIR_GATE_NONE,
+    WEIR_GATE_QUEUED,
+    WEIR_GATE_PARKED,
+    WEIR_GATE_ASIDE,
+    WEIR_GATE_GRANTED
+};
+
+struct weir_gate_event {
+    uint32_t waiter;
+    bool granted;                /* else refused: it has left the gate */
+    uint32_t upstream;           /* granted */
+    struct weir_refused refused; /* refused */
+};
+
+size_t weir_gate_bytes(const struct weir_gate_limits *limits);
+struct weir_gate *weir_gate_init(void *mem, size_t bytes, const struct weir_gate_limits *limits);
+
+/* As weir_flow_*_set. */
+void weir_gate_upstream_set(struct weir_gate *g, uint32_t upstream,
+                            const struct weir_upstream_rules *rules, uint64_t now_ns);
+void weir_gate_pool_set(struct weir_gate *g, uint32_t pool, const struct weir_pool_rules *rules);
+void weir_gate_tenant_set(struct weir_gate *g, uint32_t tenant,
+                          const struct weir_tenant_rules *rules, uint64_t now_ns);
+const struct weir_tenant_rules *weir_gate_tenant_rules(const struct weir_gate *g, uint32_t tenant);
+/* false: it has waiters or calls in flight; nothing changed. */
+WEIR_MUST_USE bool weir_gate_tenant_forget(struct weir_gate *g, uint32_t tenant);
+
+/* What admit would refuse without knowing the request. pool may be WEIR_NONE. Changes nothing. */
+WEIR_MUST_USE enum weir_refusal weir_gate_precheck(struct weir_gate *g, uint32_t tenant,
+                                                   uint32_t pool, uint64_t deadline_ns,
+                                                   uint64_t now_ns, struct weir_refused *refused);
+/* Queues a waiter that is in no place, or says why not; then nothing has changed. *refused is set
+ * on both. */
+WEIR_MUST_USE enum weir_refusal weir_gate_admit(struct weir_gate *g, uint32_t waiter,
+                                                const struct weir_gate_want *want, uint64_t now_ns,
+                                                struct weir_refused *refused);
+/* QUEUED, PARKED or ASIDE -> NONE. */
+void weir_gate_leave(struct weir_gate *g, uint32_t waiter);
+/* QUEUED or PARKED -> ASIDE: it keeps its deadline and its share of the bounds, but not its turn.
+ */
+void weir_gate_set_aside(struct weir_gate *g, uint32_t waiter);
+/* ASIDE -> QUEUED. */
+void weir_gate_rejoin(struct weir_gate *g, uint32_t waiter, uint64_t now_ns);
+
+/* The next decision that can be made now; false: none. Sets of what was granted are charged when it
+ * returns. */
+WEIR_MUST_USE bool weir_gate_next(struct weir_gate *g, uint64_t now_ns,
+                                  struct weir_gate_event *event);
+/* The next waiter whose deadline has come; false: none. Not granted: it has left, *refused says
+ * why. Granted: it stays so, and has no deadline any more. */
+WEIR_MUST_USE bool weir_gate_expired(struct weir_gate *g, uint64_t now_ns, uint32_t *waiter,
+                                     struct weir_refused *refused);
+/* GRANTED: the call begins, the queue's deadline is no longer its concern. */
+void weir_gate_started(struct weir_gate *g, uint32_t waiter);
+/* GRANTED: the answer's head came. 429 pauses the upstream; a trial is judged at once. */
+void weir_gate_head(struct weir_gate *g, uint32_t waiter, uint32_t status, uint64_t pause_ns,
+                    uint64_t now_ns);
+/* GRANTED -> NONE: the permit is free, breaker, buckets and scheduler know what it came to. */
+void weir_gate_release(struct weir_gate *g, uint32_t waiter, const struct weir_gate_used *used,
+                       uint64_t now_ns);
+/* Is there another upstream this granted waiter could try after its own? */
+WEIR_MUST_USE bool weir_gate_has_target(struct weir_gate *g, uint32_t waiter, uint64_t now_ns);
+/* GRANTED -> QUEUED, as release, then at the head of its tenant's FIFO in the same pool, or in a
+ * fallback's pool. There must be another target. The upstreams it was granted so far are not chosen
+ * again. */
+void weir_gate_requeue(struct weir_gate *g, uint32_t waiter, const struct weir_gate_used *used,
+                       uint64_t deadline_ns, uint64_t now_ns);
+
+/* GRANTED -> ASIDE, the call not begun: everything it took is given back, and the upstream counts as not tried. */
+void weir_gate_return_aside(struct weir_gate *g, uint32_t waiter, uint64_t deadline_ns,
+                            uint64_t now_ns);
+
+/* Time alone: buckets, pauses, cool-downs. Not deadlines: those are weir_gate_expired's. */
+void weir_gate_tick(struct weir_gate *g, uint64_t now_ns);
+/* When that, or a deadline, next changes something; 0: decisions are left over; WEIR_NEVER_NS. */
+uint64_t weir_gate_due_ns(const struct weir_gate *g);
+
+/* Why a waiter that is QUEUED, PARKED or ASIDE waits, as a refusal with its hint. */
+void weir_gate_why(const struct weir_gate *g, uint32_t waiter, uint64_t now_ns,
+                   struct weir_refused *refused);
+/* Until an upstream of the pool may be called again as far as breakers and pauses go; 0: now. */
+uint64_t weir_gate_pool_closed_for_ns(const struct weir_gate *g, uint32_t pool, uint64_t now_ns);
+
+enum weir_gate_place weir_gate_place(const struct weir_gate *g, uint32_t waiter);
+uint32_t weir_gate_pool_of(const struct weir_gate *g, uint32_t waiter);
+uint32_t weir_gate_upstream_of(const struct weir_gate *g, uint32_t waiter);
+uint32_t weir_gate_tenant_generation(const struct weir_gate *g, uint32_t tenant);
+
+/* Looking in: copies, for the admin API, rate-limit headers and metrics. */
+struct weir_flow_limit { /* the tightest limit of one dimension; limit 0: none */
+    uint64_t limit, remaining;
+    uint64_t reset_ns; /* until full again */
+};
+struct weir_upstream_view {
+    uint32_t permits, permits_now;
+    enum weir_breaker_state breaker;
+    uint64_t open_for_ns;   /* rest of the cool-down */
+    uint64_t paused_for_ns; /* rest of a 429 pause */
+    uint64_t calls, failures;
+    struct weir_flow_limit requests, tokens;
+};
+struct weir_pool_view {
+    uint32_t waiting, waiting_tenants;
+    uint64_t drain_micro_per_s; /* measured dispatches a second, in millionths */
+};
+struct weir_gate_tenant_view {
+    uint32_t waiting, in_flight;
+    uint64_t longest_wait_ns; /* of those waiting now in the order: its oldest */
+    struct weir_flow_limit requests, tokens;
+};
+struct weir_gate_view {
+    uint32_t waiters_now, granted_now;
+    uint64_t waiting_bytes_now;
+};
+void weir_gate_upstream_view(const struct weir_gate *g, uint32_t upstream, uint64_t now_ns,
+                             struct weir_upstream_view *view);
+void weir_gate_pool_view(const struct weir_gate *g, uint32_t pool, uint64_t now_ns,
+                         struct weir_pool_view *view);
+void weir_gate_tenant_view(const struct weir_gate *g, uint32_t tenant, uint64_t now_ns,
+                           struct weir_gate_tenant_view *view);
+void weir_gate_view(const struct weir_gate *g, struct weir_gate_view *view);
+
+/* O(slots used + tenants x pools): every count against what it counts; panics on a false one. */
+void weir_gate_audit(const struct weir_gate *g);
+
 #endif

@@ -1,0 +1,286 @@
+/* flow_events: what is told of a request that was admitted, and how it moves it. */
+#include "core/flow_private.h"
+
+void flow_waited(struct flow_request *r, uint64_t now_ns)
+{
+    r->summary.queue_wait_ns += weir_sub_sat_u64(now_ns, r->queued_ns);
+    r->queued_ns = now_ns;
+}
+
+/* The permit is taken and the hold durable: the call may begin. */
+void flow_start(struct weir_flow *f, struct flow_request *r, uint64_t now_ns)
+{
+    weir_gate_started(f->gate, flow_slot(f, r));
+    r->state = FLOW_CALLING;
+    r->is_sent = false;
+    r->is_cancelled = false;
+    r->is_retry_wanted = false;
+    r->summary.attempts++;
+    r->summary.upstream = weir_gate_upstream_of(f->gate, flow_slot(f, r));
+    r->summary.dispatched_ns = now_ns;
+    flow_waited(r, now_ns);
+    if (r->patience_ns == WEIR_NEVER_NS)
+        r->patience_ns = weir_sub_sat_u64(r->queue_deadline_ns, now_ns);
+    flow_tell(f, r, WEIR_EFFECT_DISPATCH);
+}
+
+void flow_return_unused(struct weir_flow *f, struct flow_request *r, uint64_t now_ns)
+{
+    struct weir_gate_used unused = {.outcome = WEIR_BREAKER_UNUSED};
+    weir_gate_release(f->gate, flow_slot(f, r), &unused, now_ns);
+}
+
+/* The ledger said no for good. */
+static void reserved_refused(struct weir_flow *f, struct flow_request *r,
+                             enum weir_reserve_answer answer, uint32_t scope)
+{
+    enum weir_refusal reason = WEIR_REFUSAL_LEDGER_UNAVAILABLE;
+    uint64_t hint_ns = FLOW_HINT_SHORT_NS;
+    if (answer == WEIR_RESERVE_EXHAUSTED || answer == WEIR_RESERVE_NEVER) {
+        reason = answer == WEIR_RESERVE_NEVER ? WEIR_REFUSAL_TOO_LARGE
+                                              : WEIR_REFUSAL_BUDGET_EXHAUSTED;
+        hint_ns = 0; /* the window's next start is the ledger's to know */
+    } else {
+        scope = WEIR_NONE;
+    }
+    struct weir_refused refused = flow_refused(reason, hint_ns, scope, WEIR_NONE);
+    flow_refuse(f, r, &refused);
+}
+
+static void reserved_busy(struct weir_flow *f, struct flow_request *r, uint32_t scope,
+                          uint64_t now_ns)
+{
+    uint32_t slot = flow_slot(f, r);
+    r->busy_scope = scope;
+    if (r->state == FLOW_WAITING) {
+        weir_gate_set_aside(f->gate, slot);
+    } else if (r->state == FLOW_GRANTED) {
+        weir_gate_return_aside(f->gate, slot,
+                               weir_min_u64(r->queue_deadline_ns, r->total_deadline_ns), now_ns);
+    }
+    if (r->state != FLOW_BUSY) {
+        r->state = FLOW_BUSY;
+        flow_busy_add(f, r);
+    }
+    /* Budget may have been freed between the ledger's answer and now. */
+    if (r->busy_epoch != f->busy_epoch)
+        flow_busy_ask_head(f, r->tenant);
+}
+
+void weir_flow_reserved(struct weir_flow *f, uint64_t request, enum weir_reserve_answer answer,
+                        uint32_t scope, uint64_t now_ns)
+{
+    struct flow_request *r = flow_find(f, request);
+    if (!r || r->hold != FLOW_HOLD_ASKED || r->effects & UINT32_C(1) << WEIR_EFFECT_RESERVE)
+        return;
+    uint32_t slot = flow_slot(f, r), tenant = r->tenant;
+    bool is_held = answer == WEIR_RESERVE_HELD;
+    r->hold = is_held ? FLOW_HOLD_HELD : FLOW_HOLD_NONE;
+    f->holds_now -= !is_held;
+    flow_busy_answered(f, r);
+    if (r->state == FLOW_LEAVING) {
+        flow_leave(f, r);
+    } else if (answer == WEIR_RESERVE_BUSY) {
+        reserved_busy(f, r, scope, now_ns);
+    } else if (r->state == FLOW_BUSY) {
+        flow_busy_remove(f, r);
+        if (is_held) {
+            r->state = FLOW_WAITING;
+            weir_gate_rejoin(f->gate, slot, now_ns);
+        } else {
+            weir_gate_leave(f->gate, slot);
+            reserved_refused(f, r, answer, scope);
+        }
+        flow_busy_ask_head(f, tenant);
+    } else if (is_held) {
+        if (r->state == FLOW_GRANTED)
+            flow_start(f, r, now_ns);
+    } else {
+        if (r->state == FLOW_GRANTED)
+            flow_return_unused(f, r, now_ns);
+        else
+            weir_gate_leave(f->gate, slot);
+        reserved_refused(f, r, answer, scope);
+    }
+    flow_busy_sweep(f);
+}
+
+void weir_flow_sent(struct weir_flow *f, uint64_t request, uint64_t now_ns)
+{
+    struct flow_request *r = flow_find(f, request);
+    if (!r || r->state != FLOW_CALLING)
+        return;
+    r->state = FLOW_SENT;
+    r->is_sent = true;
+    r->was_sent = true;
+    r->summary.sent_ns = now_ns;
+}
+
+bool weir_flow_head(struct weir_flow *f, uint64_t request, uint32_t status, uint64_t pause_ns,
+                    uint64_t now_ns)
+{
+    struct flow_request *r = flow_find(f, request);
+    if (!r)
+        return false;
+    weir_flow_sent(f, request, now_ns); /* who answers has been sent something */
+    if (r->state != FLOW_SENT)
+        return false;
+    uint32_t slot = flow_slot(f, r);
+    r->summary.status = status;
+    r->summary.head_ns = now_ns;
+    bool can_retry = status >= 500 && r->is_repeatable && !r->is_cancelled && !f->is_queue_over &&
+                     now_ns < r->total_deadline_ns && weir_gate_has_target(f->gate, slot, now_ns);
+    weir_gate_head(f->gate, slot, status, pause_ns, now_ns);
+    if (r->is_client_gone || r->is_told)
+        return false;
+    if (can_retry) {
+        r->is_retry_wanted = true;
+        r->is_cancelled = true;
+        flow_tell(f, r, WEIR_EFFECT_CANCEL);
+        return false;
+    }
+    r->state = FLOW_ANSWERING;
+    return true;
+}
+
+static struct weir_refused ended_failure(const struct weir_flow *f, const struct flow_request *r,
+                                         enum weir_call_end end, uint64_t now_ns)
+{
+    bool is_timeout = end == WEIR_CALL_CONNECT_TIMEOUT || end == WEIR_CALL_FIRST_BYTE_TIMEOUT ||
+                      end == WEIR_CALL_IDLE_TIMEOUT || end == WEIR_CALL_TOTAL_TIMEOUT;
+    uint64_t closed_ns =
+        weir_gate_pool_closed_for_ns(f->gate, weir_gate_pool_of(f->gate, flow_slot(f, r)), now_ns);
+    return flow_refused(is_timeout ? WEIR_REFUSAL_UPSTREAM_TIMEOUT
+                                   : WEIR_REFUSAL_UPSTREAM_UNAVAILABLE,
+                        weir_max_u64(closed_ns, FLOW_HINT_SHORT_NS), WEIR_NONE,
+                        r->summary.upstream);
+}
+
+/* May this attempt be followed by another, without the client having seen anything of it? */
+static bool ended_may_retry(struct weir_flow *f, const struct flow_request *r,
+                            const struct weir_call_facts *facts, uint64_t now_ns)
+{
+    bool has_failed = r->is_retry_wanted || (facts->end != WEIR_CALL_COMPLETE && !r->is_cancelled);
+    return has_failed && r->state != FLOW_ANSWERING && !r->is_client_gone && !r->is_told &&
+           (!r->was_sent || r->is_repeatable) && !f->is_queue_over &&
+           now_ns < r->total_deadline_ns &&
+           weir_gate_has_target(f->gate, flow_slot(f, r), now_ns);
+}
+
+/* Books the attempt in the record; the last one's total is what is settled. */
+static void ended_book(struct weir_flow *f, struct flow_request *r,
+                       const struct flow_charge *charge, const struct weir_call_facts *facts)
+{
+    struct flow_tenant *t = &f->tenants[r->tenant];
+    r->earlier_tok = weir_min_u64(r->earlier_tok + charge->tokens, (uint64_t)WEIR_TOK_MAX);
+    r->was_estimated |= charge->is_estimated;
+    r->summary.charged_tok = r->earlier_tok;
+    r->summary.estimated = r->was_estimated;
+    r->summary.usage = charge->usage;
+    if (facts->status)
+        r->summary.status = facts->status;
+    t->input_tok += charge->used.input_tok;
+    t->output_tok += charge->used.output_tok;
+    flow_learn(f, r, facts);
+}
+
+static void ended_retry(struct weir_flow *f, struct flow_request *r,
+                        const struct flow_charge *charge, enum weir_call_end end, uint64_t now_ns)
+{
+    r->refused = ended_failure(f, r, end, now_ns);
+    /* Patience is for the queue: what the failed call took does not use it up. */
+    uint64_t deadline_ns =
+        weir_min_u64(weir_add_sat_u64(now_ns, r->patience_ns), r->total_deadline_ns);
+    r->queued_ns = now_ns;
+    r->state = FLOW_WAITING;
+    weir_gate_requeue(f->gate, flow_slot(f, r), &charge->used, deadline_ns, now_ns);
+}
+
+void weir_flow_ended(struct weir_flow *f, uint64_t request, const struct weir_call_facts *facts,
+                     uint64_t now_ns)
+{
+    struct flow_request *r = flow_find(f, request);
+    if (!r || r->state < FLOW_CALLING || r->state > FLOW_ANSWERING ||
+        r->effects & UINT32_C(1) << WEIR_EFFECT_DISPATCH)
+        return;
+    flow_untell(r, WEIR_EFFECT_CANCEL); /* nothing is left to cancel */
+    r->is_sent |= facts->sent;
+    r->was_sent |= r->is_sent;
+    struct flow_charge charge = flow_charge_of(r, facts);
+    ended_book(f, r, &charge, facts);
+    if (ended_may_retry(f, r, facts, now_ns)) {
+        ended_retry(f, r, &charge, facts->end, now_ns);
+        return;
+    }
+    bool was_answering = r->state == FLOW_ANSWERING;
+    weir_gate_release(f->gate, flow_slot(f, r), &charge.used, now_ns);
+    r->summary.ended_ns = now_ns;
+    r->summary.client_gone = r->is_client_gone;
+    if (!was_answering || facts->end != WEIR_CALL_COMPLETE) {
+        struct weir_refused failure = ended_failure(f, r, facts->end, now_ns);
+        flow_tell_client(f, r, was_answering ? WEIR_EFFECT_CUT : WEIR_EFFECT_REFUSE, &failure);
+    }
+    flow_leave(f, r);
+}
+
+static void flow_cancel(struct weir_flow *f, struct flow_request *r)
+{
+    if (r->is_cancelled)
+        return;
+    r->is_cancelled = true;
+    flow_tell(f, r, WEIR_EFFECT_CANCEL);
+}
+
+/* Ends a request from our side, in whatever state; the client has been told, or is gone. */
+void flow_abandon(struct weir_flow *f, struct flow_request *r, uint64_t now_ns)
+{
+    uint32_t tenant = r->tenant;
+    switch (r->state) {
+    case FLOW_FREE:
+    case FLOW_LEAVING:
+    case FLOW_GONE:
+        return;
+    case FLOW_BUSY:
+        flow_busy_remove(f, r);
+        flow_waited(r, now_ns);
+        weir_gate_leave(f->gate, flow_slot(f, r));
+        flow_leave(f, r);
+        flow_busy_ask_head(f, tenant);
+        return;
+    case FLOW_WAITING:
+        flow_waited(r, now_ns);
+        weir_gate_leave(f->gate, flow_slot(f, r));
+        flow_leave(f, r);
+        return;
+    case FLOW_CALLING:
+        if (!flow_untell(r, WEIR_EFFECT_DISPATCH)) {
+            flow_cancel(f, r);
+            return;
+        }
+        r->summary.attempts--; /* the host never heard of it */
+        flow_return_unused(f, r, now_ns);
+        flow_leave(f, r);
+        return;
+    case FLOW_GRANTED:
+        flow_return_unused(f, r, now_ns);
+        flow_leave(f, r);
+        return;
+    case FLOW_SENT:
+    case FLOW_ANSWERING:
+        flow_cancel(f, r);
+        return;
+    }
+}
+
+void weir_flow_client_gone(struct weir_flow *f, uint64_t request, uint64_t now_ns)
+{
+    struct flow_request *r = flow_find(f, request);
+    if (!r || r->state == FLOW_GONE)
+        return;
+    r->is_client_gone = true;
+    r->is_retry_wanted = false;
+    r->summary.client_gone = true;
+    flow_untell(r, WEIR_EFFECT_REFUSE);
+    flow_untell(r, WEIR_EFFECT_CUT);
+    flow_abandon(f, r, now_ns);
+}

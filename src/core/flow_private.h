@@ -1,0 +1,150 @@
+/* flow_private: what flow.c, flow_busy.c, flow_charge.c and flow_view.c share. Nobody else includes it. */
+#ifndef WEIR_CORE_FLOW_PRIVATE_H
+#define WEIR_CORE_FLOW_PRIVATE_H
+
+#include "core/flow.h"
+#include "core/num.h"
+
+#define FLOW_HINT_SHORT_NS WEIR_NS_PER_S
+
+enum flow_state {
+    FLOW_FREE,
+    FLOW_WAITING,
+    FLOW_BUSY,
+    FLOW_GRANTED,
+    FLOW_CALLING,
+    FLOW_SENT,
+    FLOW_ANSWERING,
+    FLOW_LEAVING,
+    FLOW_GONE /* FINISH is to be told, nothing else happens any more */
+};
+
+enum flow_hold {
+    FLOW_HOLD_NONE,    /* not asked for, or refused */
+    FLOW_HOLD_UNNEEDED, /* not metered: the ledger is not asked */
+    FLOW_HOLD_ASKED,   /* RESERVE is out, or about to be */
+    FLOW_HOLD_HELD,
+    FLOW_HOLD_CLOSED   /* void or settle is out, or about to be */
+};
+
+struct flow_request {
+    uint32_t generation;
+    enum flow_state state;
+    enum flow_hold hold;
+    uint32_t effects;       /* bit of each enum weir_effect_kind to be told */
+    uint32_t next_effect_1; /* the next record with effects, or the next free one */
+    bool is_listed;         /* in the list of those with effects */
+    bool is_client_gone;
+    bool is_told;           /* the client got its refusal or its cut */
+    bool is_repeatable;
+    bool is_metered;
+    bool is_fixed_cost;
+    bool is_sent;           /* this attempt */
+    bool was_sent;          /* any attempt: the hold can not be void any more */
+    bool is_cancelled;
+    bool is_retry_wanted;   /* the head was not passed on, another target is to be tried */
+    bool is_busy_retry;     /* its RESERVE is one of the sweep's */
+    bool was_estimated;     /* an earlier attempt was charged by our count */
+    uint32_t busy_scope;
+    uint32_t busy_epoch;    /* of the budget when it asked */
+    uint32_t busy_next_1, busy_prev_1;
+    uint32_t tenant, model, scope, choices;
+    uint64_t hold_id;
+    void *host;
+    uint64_t queue_deadline_ns;
+    uint64_t patience_ns;   /* what was left of it at the first dispatch */
+    uint64_t total_deadline_ns;
+    uint64_t queued_ns;
+    uint64_t earlier_tok;   /* charged for earlier attempts */
+    struct weir_estimate estimate;
+    struct weir_refused refused; /* for REFUSE and CUT; before that, how the last attempt failed */
+    struct weir_flow_summary summary;
+};
+
+struct flow_tenant {
+    uint32_t busy_first_1, busy_last_1;
+    uint32_t ring_next_1, ring_prev_1; /* among tenants with BUSY requests */
+    uint32_t alive; /* records that name it */
+    uint64_t admitted, refused, finished;
+    uint64_t input_tok, output_tok, estimated_requests;
+};
+
+struct weir_flow {
+    struct weir_flow_limits limits;
+    struct weir_gate *gate;
+    struct weir_estimator *estimator;
+    struct flow_request *requests;
+    struct flow_tenant *tenants;
+    uint32_t slots_used; /* high-water mark: slots beyond were never touched */
+    uint32_t free_1;
+    uint32_t effects_first_1, effects_last_1;
+    uint32_t requests_now, holds_now;
+    bool is_draining;
+    uint64_t drain_queue_ns, drain_cut_ns; /* WEIR_NEVER_NS: done or not asked */
+    bool is_queue_over;
+    uint32_t busy_ring_1; /* the tenant whose head is tried next */
+    uint32_t busy_tenants, busy_sweep_left, busy_asked;
+    uint32_t busy_epoch;  /* counts the times that budget was freed */
+    uint64_t refusals[WEIR_REFUSAL_COUNT];
+    struct weir_flow_summary told; /* what FINISH points at */
+};
+
+static inline uint64_t flow_id(const struct weir_flow *f, const struct flow_request *r)
+{
+    return (uint64_t)r->generation << 32 | (uint64_t)(r - f->requests);
+}
+
+static inline uint32_t flow_slot(const struct weir_flow *f, const struct flow_request *r)
+{
+    return (uint32_t)(r - f->requests);
+}
+
+/* flow.c */
+void flow_tell(struct weir_flow *f, struct flow_request *r, enum weir_effect_kind kind);
+/* Out of the queue or off its upstream: the hold is given back when it is known, then FINISH. */
+void flow_leave(struct weir_flow *f, struct flow_request *r);
+void flow_refuse(struct weir_flow *f, struct flow_request *r, const struct weir_refused *refused);
+struct flow_request *flow_find(struct weir_flow *f, uint64_t id);
+/* Takes back an effect that nobody has seen yet. Returns whether there was one. */
+bool flow_untell(struct flow_request *r, enum weir_effect_kind kind);
+/* A refusal or a cut, unless the client is gone or was told one before. */
+void flow_tell_client(struct weir_flow *f, struct flow_request *r, enum weir_effect_kind kind,
+                      const struct weir_refused *refused);
+void flow_refuse_waiting(struct weir_flow *f, struct flow_request *r,
+                         const struct weir_refused *refused);
+void flow_free(struct weir_flow *f, struct flow_request *r);
+
+/* flow_events.c */
+void flow_waited(struct flow_request *r, uint64_t now_ns);
+void flow_start(struct weir_flow *f, struct flow_request *r, uint64_t now_ns);
+void flow_return_unused(struct weir_flow *f, struct flow_request *r, uint64_t now_ns);
+void flow_abandon(struct weir_flow *f, struct flow_request *r, uint64_t now_ns);
+
+static inline struct weir_refused flow_refused(enum weir_refusal reason, uint64_t hint_ns,
+                                               uint32_t scope, uint32_t upstream)
+{
+    return (struct weir_refused){
+        .reason = reason, .hint_ns = hint_ns, .scope = scope, .upstream = upstream};
+}
+
+/* flow_busy.c: the requests that wait for budget. */
+void flow_busy_add(struct weir_flow *f, struct flow_request *r);
+void flow_busy_remove(struct weir_flow *f, struct flow_request *r);
+/* A RESERVE of the sweep was answered, or the head of a tenant's list changed. */
+void flow_busy_answered(struct weir_flow *f, struct flow_request *r);
+void flow_busy_ask_head(struct weir_flow *f, uint32_t tenant);
+void flow_busy_sweep(struct weir_flow *f);
+
+/* flow_charge.c: what an attempt came to. */
+struct flow_charge {
+    uint64_t tokens;
+    bool is_estimated;
+    struct weir_flow_usage usage; /* as reported */
+    struct weir_gate_used used;
+};
+struct flow_charge flow_charge_of(const struct flow_request *r,
+                                  const struct weir_call_facts *facts);
+void flow_learn(struct weir_flow *f, const struct flow_request *r,
+                const struct weir_call_facts *facts);
+
+#endif
