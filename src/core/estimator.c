@@ -18,8 +18,9 @@
     4 /* the provider's published rule: 4 a message and 3 for the answer's start */
 #define FRAME_REQUEST_TOK 3
 #define FRAME_TOOL_TOK 16
-#define IMAGE_BASE_TOK 170 /* a sized image: this, and a token for each 750 px, up to the maximum  \
-                            */
+#define IMAGE_BASE_TOK                                                                             \
+    170 /* a sized image: this, and a token for each 750 px, up to the maximum                     \
+         */
 #define IMAGE_PX_PER_TOK 750
 #define IMAGE_MAX_TOK 3200
 

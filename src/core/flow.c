@@ -191,8 +191,8 @@ void flow_leave(struct weir_flow *f, struct flow_request *r)
     flow_finish(f, r);
 }
 
-void flow_tell_client(struct weir_flow *f, struct flow_request *r,
-                             enum weir_effect_kind kind, const struct weir_refused *refused)
+void flow_tell_client(struct weir_flow *f, struct flow_request *r, enum weir_effect_kind kind,
+                      const struct weir_refused *refused)
 {
     if (r->is_client_gone || r->is_told)
         return;
@@ -212,7 +212,7 @@ void flow_refuse(struct weir_flow *f, struct flow_request *r, const struct weir_
 
 /* A request whose last attempt failed is told that, not why the next did not come about. */
 void flow_refuse_waiting(struct weir_flow *f, struct flow_request *r,
-                                const struct weir_refused *refused)
+                         const struct weir_refused *refused)
 {
     struct weir_refused failed = r->refused;
     flow_refuse(f, r, r->refused.reason != WEIR_REFUSAL_NONE ? &failed : refused);
@@ -226,7 +226,8 @@ static enum weir_refusal flow_refuse_arrival(struct weir_flow *f, uint32_t tenan
     return refused->reason;
 }
 
-/* Arrivals since the last pump may fill the queue though they could pass at once: then it is pumped first. */
+/* Arrivals since the last pump may fill the queue though they could pass at once: then it is pumped
+ * first. */
 static bool flow_is_full(enum weir_refusal reason)
 {
     return reason == WEIR_REFUSAL_QUEUE_FULL || reason == WEIR_REFUSAL_TENANT_QUEUE_FULL;
@@ -281,7 +282,8 @@ static void arrive_estimate(const struct weir_flow *f, const struct weir_arrival
     weir_estimator_estimate(f->estimator, pair, &want, estimate);
 }
 
-/* Takes the slot that flow_free_slot showed. The parts of the record outlive it: its generation and the list. */
+/* Takes the slot that flow_free_slot showed. The parts of the record outlive it: its generation and
+ * the list. */
 static void arrive_fill(struct weir_flow *f, struct flow_request *r, const struct weir_arrival *a,
                         const struct weir_estimate *estimate, uint64_t now_ns)
 {
@@ -333,16 +335,16 @@ enum weir_refusal weir_flow_arrive(struct weir_flow *f, const struct weir_arriva
     struct weir_estimate estimate;
     arrive_estimate(f, a, weir_gate_tenant_rules(f->gate, a->tenant)->strict, &estimate);
     bool has_tokens = a->metered || a->fixed_cost_tok > 0;
-    struct weir_gate_want want = {
-        .tenant = a->tenant,
-        .pool = a->pool,
-        .lane = a->lane,
-        .bytes = a->bytes,
-        .deadline_ns = weir_min_u64(a->queue_deadline_ns, a->total_deadline_ns),
-        .input_tok = estimate.input_tok,
-        .output_tok = estimate.output_tok,
-        .predicted_tok = estimate.predicted_tok,
-        .work_min = has_tokens ? 1 : 1 + a->bytes / 4};
+    struct weir_gate_want want = {.tenant = a->tenant,
+                                  .pool = a->pool,
+                                  .lane = a->lane,
+                                  .bytes = a->bytes,
+                                  .deadline_ns =
+                                      weir_min_u64(a->queue_deadline_ns, a->total_deadline_ns),
+                                  .input_tok = estimate.input_tok,
+                                  .output_tok = estimate.output_tok,
+                                  .predicted_tok = estimate.predicted_tok,
+                                  .work_min = has_tokens ? 1 : 1 + a->bytes / 4};
     uint32_t slot = flow_slot(f, r);
     enum weir_refusal reason = weir_gate_admit(f->gate, slot, &want, now_ns, refused);
     if (flow_is_full(reason)) {

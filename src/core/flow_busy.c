@@ -1,9 +1,9 @@
 /* flow_busy: requests outside the queue because holds of others take the rest of their budget.
  *
- * Each tenant's are a FIFO, and the tenants that have any are a ring. When budget is freed, a sweep asks the
- * ledger again for the head of each FIFO, a few at a time, once around the ring; who is answered HELD joins
- * the queue and the one behind is asked. So a freed hold costs a few reserves, not one for each that waits,
- * and nobody is passed by those of the tenant that came later. */
+ * Each tenant's are a FIFO, and the tenants that have any are a ring. When budget is freed, a sweep
+ * asks the ledger again for the head of each FIFO, a few at a time, once around the ring; who is
+ * answered HELD joins the queue and the one behind is asked. So a freed hold costs a few reserves,
+ * not one for each that waits, and nobody is passed by those of the tenant that came later. */
 #include "core/flow_private.h"
 
 #define BUSY_ASKED_MAX 8

@@ -3,11 +3,12 @@
  *   nothing sent                                   nothing: the hold can be void
  *   the provider told its usage                    that
  *   4xx or 5xx, no output seen, no usage           0, flagged
- *   else (no usage: cut, timed out, client gone,   the input estimate and the output observed, rounded up,
- *   or an answer without any)                      flagged
+ *   else (no usage: cut, timed out, client gone,   the input estimate and the output observed,
+ * rounded up, or an answer without any)                      flagged
  *
- * Told usage of an exchange that did not end as it should may be from its middle: output is then at least
- * what was observed. A complete answer of which nothing could be read is charged its whole estimate. */
+ * Told usage of an exchange that did not end as it should may be from its middle: output is then at
+ * least what was observed. A complete answer of which nothing could be read is charged its whole
+ * estimate. */
 #include "core/flow_private.h"
 
 static bool charge_is_error(uint32_t status)
@@ -79,15 +80,14 @@ static void charge_metered(const struct flow_request *r, const struct weir_call_
         return;
     }
     c->is_estimated = usage->input_tok < 0;
-    c->used.input_tok = charge_cap(usage->input_tok >= 0 ? (uint64_t)usage->input_tok
-                                                         : r->estimate.input_tok);
+    c->used.input_tok =
+        charge_cap(usage->input_tok >= 0 ? (uint64_t)usage->input_tok : r->estimate.input_tok);
     if (usage->cached_tok > 0)
         c->used.cached_tok = weir_min_u64((uint64_t)usage->cached_tok, c->used.input_tok);
     c->used.output_tok = charge_output(r, facts, &c->is_estimated);
 }
 
-struct flow_charge flow_charge_of(const struct flow_request *r,
-                                  const struct weir_call_facts *facts)
+struct flow_charge flow_charge_of(const struct flow_request *r, const struct weir_call_facts *facts)
 {
     struct flow_charge c = {.usage = facts->usage};
     c.used.outcome = charge_outcome(r, facts);

@@ -37,8 +37,8 @@ static void reserved_refused(struct weir_flow *f, struct flow_request *r,
     enum weir_refusal reason = WEIR_REFUSAL_LEDGER_UNAVAILABLE;
     uint64_t hint_ns = FLOW_HINT_SHORT_NS;
     if (answer == WEIR_RESERVE_EXHAUSTED || answer == WEIR_RESERVE_NEVER) {
-        reason = answer == WEIR_RESERVE_NEVER ? WEIR_REFUSAL_TOO_LARGE
-                                              : WEIR_REFUSAL_BUDGET_EXHAUSTED;
+        reason =
+            answer == WEIR_RESERVE_NEVER ? WEIR_REFUSAL_TOO_LARGE : WEIR_REFUSAL_BUDGET_EXHAUSTED;
         hint_ns = 0; /* the window's next start is the ledger's to know */
     } else {
         scope = WEIR_NONE;
@@ -150,10 +150,9 @@ static struct weir_refused ended_failure(const struct weir_flow *f, const struct
                       end == WEIR_CALL_IDLE_TIMEOUT || end == WEIR_CALL_TOTAL_TIMEOUT;
     uint64_t closed_ns =
         weir_gate_pool_closed_for_ns(f->gate, weir_gate_pool_of(f->gate, flow_slot(f, r)), now_ns);
-    return flow_refused(is_timeout ? WEIR_REFUSAL_UPSTREAM_TIMEOUT
-                                   : WEIR_REFUSAL_UPSTREAM_UNAVAILABLE,
-                        weir_max_u64(closed_ns, FLOW_HINT_SHORT_NS), WEIR_NONE,
-                        r->summary.upstream);
+    return flow_refused(
+        is_timeout ? WEIR_REFUSAL_UPSTREAM_TIMEOUT : WEIR_REFUSAL_UPSTREAM_UNAVAILABLE,
+        weir_max_u64(closed_ns, FLOW_HINT_SHORT_NS), WEIR_NONE, r->summary.upstream);
 }
 
 /* May this attempt be followed by another, without the client having seen anything of it? */
@@ -163,8 +162,7 @@ static bool ended_may_retry(struct weir_flow *f, const struct flow_request *r,
     bool has_failed = r->is_retry_wanted || (facts->end != WEIR_CALL_COMPLETE && !r->is_cancelled);
     return has_failed && r->state != FLOW_ANSWERING && !r->is_client_gone && !r->is_told &&
            (!r->was_sent || r->is_repeatable) && !f->is_queue_over &&
-           now_ns < r->total_deadline_ns &&
-           weir_gate_has_target(f->gate, flow_slot(f, r), now_ns);
+           now_ns < r->total_deadline_ns && weir_gate_has_target(f->gate, flow_slot(f, r), now_ns);
 }
 
 /* Books the attempt in the record; the last one's total is what is settled. */

@@ -1,4 +1,5 @@
-/* flow_private: what flow.c, flow_busy.c, flow_charge.c and flow_view.c share. Nobody else includes it. */
+/* flow_private: what flow.c, flow_busy.c, flow_charge.c and flow_view.c share. Nobody else includes
+ * it. */
 #ifndef WEIR_CORE_FLOW_PRIVATE_H
 #define WEIR_CORE_FLOW_PRIVATE_H
 
@@ -20,11 +21,11 @@ enum flow_state {
 };
 
 enum flow_hold {
-    FLOW_HOLD_NONE,    /* not asked for, or refused */
+    FLOW_HOLD_NONE,     /* not asked for, or refused */
     FLOW_HOLD_UNNEEDED, /* not metered: the ledger is not asked */
-    FLOW_HOLD_ASKED,   /* RESERVE is out, or about to be */
+    FLOW_HOLD_ASKED,    /* RESERVE is out, or about to be */
     FLOW_HOLD_HELD,
-    FLOW_HOLD_CLOSED   /* void or settle is out, or about to be */
+    FLOW_HOLD_CLOSED /* void or settle is out, or about to be */
 };
 
 struct flow_request {
@@ -35,27 +36,27 @@ struct flow_request {
     uint32_t next_effect_1; /* the next record with effects, or the next free one */
     bool is_listed;         /* in the list of those with effects */
     bool is_client_gone;
-    bool is_told;           /* the client got its refusal or its cut */
+    bool is_told; /* the client got its refusal or its cut */
     bool is_repeatable;
     bool is_metered;
     bool is_fixed_cost;
-    bool is_sent;           /* this attempt */
-    bool was_sent;          /* any attempt: the hold can not be void any more */
+    bool is_sent;  /* this attempt */
+    bool was_sent; /* any attempt: the hold can not be void any more */
     bool is_cancelled;
-    bool is_retry_wanted;   /* the head was not passed on, another target is to be tried */
-    bool is_busy_retry;     /* its RESERVE is one of the sweep's */
-    bool was_estimated;     /* an earlier attempt was charged by our count */
+    bool is_retry_wanted; /* the head was not passed on, another target is to be tried */
+    bool is_busy_retry;   /* its RESERVE is one of the sweep's */
+    bool was_estimated;   /* an earlier attempt was charged by our count */
     uint32_t busy_scope;
-    uint32_t busy_epoch;    /* of the budget when it asked */
+    uint32_t busy_epoch; /* of the budget when it asked */
     uint32_t busy_next_1, busy_prev_1;
     uint32_t tenant, model, scope, choices;
     uint64_t hold_id;
     void *host;
     uint64_t queue_deadline_ns;
-    uint64_t patience_ns;   /* what was left of it at the first dispatch */
+    uint64_t patience_ns; /* what was left of it at the first dispatch */
     uint64_t total_deadline_ns;
     uint64_t queued_ns;
-    uint64_t earlier_tok;   /* charged for earlier attempts */
+    uint64_t earlier_tok; /* charged for earlier attempts */
     struct weir_estimate estimate;
     struct weir_refused refused; /* for REFUSE and CUT; before that, how the last attempt failed */
     struct weir_flow_summary summary;
@@ -64,7 +65,7 @@ struct flow_request {
 struct flow_tenant {
     uint32_t busy_first_1, busy_last_1;
     uint32_t ring_next_1, ring_prev_1; /* among tenants with BUSY requests */
-    uint32_t alive; /* records that name it */
+    uint32_t alive;                    /* records that name it */
     uint64_t admitted, refused, finished;
     uint64_t input_tok, output_tok, estimated_requests;
 };
@@ -84,7 +85,7 @@ struct weir_flow {
     bool is_queue_over;
     uint32_t busy_ring_1; /* the tenant whose head is tried next */
     uint32_t busy_tenants, busy_sweep_left, busy_asked;
-    uint32_t busy_epoch;  /* counts the times that budget was freed */
+    uint32_t busy_epoch; /* counts the times that budget was freed */
     uint64_t refusals[WEIR_REFUSAL_COUNT];
     struct weir_flow_summary told; /* what FINISH points at */
 };

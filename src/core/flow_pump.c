@@ -1,7 +1,8 @@
 /* flow_pump: dispatch, time, drain, and the telling of effects. */
 #include "core/flow_private.h"
 
-/* Waiters moved or refused in one pump when a pool's upstreams are all open; the rest in the next. */
+/* Waiters moved or refused in one pump when a pool's upstreams are all open; the rest in the next.
+ */
 #define PUMP_TURNED_AWAY_MAX 4096
 
 void weir_flow_drain(struct weir_flow *f, uint64_t queue_until_ns, uint64_t cut_at_ns)

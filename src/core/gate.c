@@ -111,9 +111,8 @@ void weir_gate_pool_set(struct weir_gate *g, uint32_t pool, const struct weir_po
     if (!p->lanes) {
         struct weir_lane_config lanes[WEIR_LANES_MAX];
         for (uint32_t i = 0; i < g->limits.lanes.lane_count; i++)
-            lanes[i] =
-                (struct weir_lane_config){.policy = rules->policy,
-                                          .floor_percent = g->limits.lanes.floor_percent[i]};
+            lanes[i] = (struct weir_lane_config){.policy = rules->policy,
+                                                 .floor_percent = g->limits.lanes.floor_percent[i]};
         p->lanes = weir_lanes_init(g->lanes_mem + g->lanes_bytes * pool, g->lanes_bytes,
                                    gate_lanes_limits(&g->limits), lanes, g->items);
     }
@@ -170,7 +169,8 @@ void gate_pool_dirty(struct weir_gate *g, uint32_t pool)
     g->dirty_last_1 = pool + 1;
 }
 
-/* The tenant's buckets may be full enough again: it is back in the order of every pool, and dispatch looks. */
+/* The tenant's buckets may be full enough again: it is back in the order of every pool, and
+ * dispatch looks. */
 void gate_tenant_resume(struct weir_gate *g, uint32_t tenant)
 {
     struct gate_tenant *t = &g->tenants[tenant];
@@ -187,7 +187,8 @@ void gate_tenant_resume(struct weir_gate *g, uint32_t tenant)
     WEIR_INVARIANT(t->suspended == 0);
 }
 
-/* Breakers are turned to half-open by time alone; who asks whether they are open asks after that. */
+/* Breakers are turned to half-open by time alone; who asks whether they are open asks after that.
+ */
 static void gate_tick_breakers(struct weir_gate *g, const struct gate_pool *p, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < p->rules.upstream_count; i++)

@@ -201,7 +201,8 @@ WEIR_MUST_USE bool weir_gate_has_target(struct weir_gate *g, uint32_t waiter, ui
 void weir_gate_requeue(struct weir_gate *g, uint32_t waiter, const struct weir_gate_used *used,
                        uint64_t deadline_ns, uint64_t now_ns);
 
-/* GRANTED -> ASIDE, the call not begun: everything it took is given back, and the upstream counts as not tried. */
+/* GRANTED -> ASIDE, the call not begun: everything it took is given back, and the upstream counts
+ * as not tried. */
 void weir_gate_return_aside(struct weir_gate *g, uint32_t waiter, uint64_t deadline_ns,
                             uint64_t now_ns);
 

@@ -88,8 +88,7 @@ static void upstream_cost(const struct gate_upstream *u, const struct gate_waite
         *output_utok = gate_cost_utok(w->predicted_tok);
         /* A prediction is not a bound: it must not make a request impossible. */
         if (u->output.is_on)
-            *output_utok =
-                weir_min_u64(*output_utok, (uint64_t)u->output.bucket.capacity_utok);
+            *output_utok = weir_min_u64(*output_utok, (uint64_t)u->output.bucket.capacity_utok);
         return;
     }
 }

@@ -1,12 +1,13 @@
 /* gate_hint: refusals of the gate and the times told with them.
  *
- * A hint is the earliest time a repeat can succeed, rounded up: a client that waits exactly so long and is
- * alone is admitted. Where it follows from a bucket, a pause or a cool-down it is exact. Where it depends on
- * how long calls of others take it is measured: the longest gap of late between two departures. */
+ * A hint is the earliest time a repeat can succeed, rounded up: a client that waits exactly so long
+ * and is alone is admitted. Where it follows from a bucket, a pause or a cool-down it is exact.
+ * Where it depends on how long calls of others take it is measured: the longest gap of late between
+ * two departures. */
 #include "core/gate_private.h"
 
-#define HINT_UNKNOWN_NS WEIR_NS_PER_S         /* nothing has been measured yet */
-#define HINT_SHORT_NS WEIR_NS_PER_S           /* somebody else's hold is to be settled */
+#define HINT_UNKNOWN_NS WEIR_NS_PER_S /* nothing has been measured yet */
+#define HINT_SHORT_NS WEIR_NS_PER_S   /* somebody else's hold is to be settled */
 #define HINT_MIN_NS WEIR_NS_PER_MS
 #define HINT_QUEUE_MAX_NS (60 * WEIR_NS_PER_S) /* longer ones are not obeyed by clients */
 
@@ -17,7 +18,8 @@ void gate_drain_begin(struct gate_drain *d, uint64_t now_ns)
     d->count = 0;
 }
 
-/* Stretches end with a departure and last a second at least, so a steady drain is measured exactly. */
+/* Stretches end with a departure and last a second at least, so a steady drain is measured exactly.
+ */
 void gate_drain_depart(struct gate_drain *d, uint64_t now_ns)
 {
     uint64_t gap_ns = weir_sub_sat_u64(now_ns, d->last_ns);
@@ -63,8 +65,7 @@ static uint64_t hint_departure_ns(const struct weir_gate *g, uint32_t pool, uint
     const struct gate_drain *d = &g->pools[pool].drain;
     uint64_t gap_ns = d->gap_ns ? d->gap_ns : HINT_UNKNOWN_NS;
     if (weir_heap_has(&g->wakes, pool))
-        gap_ns = weir_max_u64(
-            gap_ns, weir_sub_sat_u64(weir_heap_key(&g->wakes, pool), now_ns));
+        gap_ns = weir_max_u64(gap_ns, weir_sub_sat_u64(weir_heap_key(&g->wakes, pool), now_ns));
     return weir_add_sat_u64(gap_ns, weir_gate_pool_closed_for_ns(g, pool, now_ns));
 }
 
@@ -90,11 +91,11 @@ enum weir_refusal gate_bounds(const struct weir_gate *g, uint32_t tenant, uint32
         return gate_refuse(refused, WEIR_REFUSAL_QUEUE_FULL, hint_clamp(departure_ns), WEIR_NONE);
     /* One of the tenant's own has to go: when its bucket allows, or when its turn comes around. */
     if (weir_heap_has(&g->resumes, tenant))
-        departure_ns = weir_max_u64(
-            departure_ns, weir_sub_sat_u64(weir_heap_key(&g->resumes, tenant), now_ns));
+        departure_ns = weir_max_u64(departure_ns,
+                                    weir_sub_sat_u64(weir_heap_key(&g->resumes, tenant), now_ns));
     else if (pool != WEIR_NONE)
-        departure_ns = weir_muldiv_ceil(
-            departure_ns, weir_max_u64(1, hint_tenants_ready(g, &g->pools[pool])), 1);
+        departure_ns = weir_muldiv_ceil(departure_ns,
+                                        weir_max_u64(1, hint_tenants_ready(g, &g->pools[pool])), 1);
     return gate_refuse(refused, WEIR_REFUSAL_TENANT_QUEUE_FULL, hint_clamp(departure_ns),
                        WEIR_NONE);
 }
@@ -177,11 +178,12 @@ enum weir_refusal gate_foresee(const struct weir_gate *g, const struct gate_wait
 }
 
 /* What a newcomer of this tenant would wait, less the patience that was shown. */
-static uint64_t why_queue_ns(const struct weir_gate *g, const struct gate_waiter *w, uint64_t now_ns)
+static uint64_t why_queue_ns(const struct weir_gate *g, const struct gate_waiter *w,
+                             uint64_t now_ns)
 {
     const struct gate_pool *p = &g->pools[w->pool];
-    uint64_t turns = weir_max_u64(1, foresee_ahead(g, w)) *
-                     weir_max_u64(1, hint_tenants_ready(g, p));
+    uint64_t turns =
+        weir_max_u64(1, foresee_ahead(g, w)) * weir_max_u64(1, hint_tenants_ready(g, p));
     uint64_t departure_ns = hint_departure_ns(g, w->pool, now_ns);
     uint64_t expected_ns =
         p->drain.rate_micro

@@ -3,9 +3,9 @@
 
 /* What of a pool's upstreams could take a call now, whatever the call costs. */
 struct pass_scan {
-    uint32_t ready;    /* bit i: rules.upstreams[i] has a permit, a breaker that passes, no pause */
-    bool is_all_open;  /* every breaker is open */
-    uint64_t wake_ns;  /* when time alone may change that */
+    uint32_t ready;   /* bit i: rules.upstreams[i] has a permit, a breaker that passes, no pause */
+    bool is_all_open; /* every breaker is open */
+    uint64_t wake_ns; /* when time alone may change that */
 };
 
 static struct pass_scan pass_look(struct weir_gate *g, const struct gate_pool *p, uint64_t now_ns)
@@ -69,7 +69,8 @@ static struct pass_pick pass_pick_upstream(const struct weir_gate *g, const stru
     return pick;
 }
 
-/* The request to go next: what lanes and scheduler choose, but a lane's parked choice stands for its lane. */
+/* The request to go next: what lanes and scheduler choose, but a lane's parked choice stands for
+ * its lane. */
 static bool pass_choose(struct weir_gate *g, struct gate_pool *p, uint32_t *waiter)
 {
     struct weir_lanes_choice choice;
@@ -162,8 +163,8 @@ static void pass_turn_away(struct weir_gate *g, uint32_t waiter, enum weir_refus
 {
     struct gate_waiter *w = &g->waiters[waiter];
     uint32_t from = w->pool;
-    uint32_t to = reason == WEIR_REFUSAL_UPSTREAM_OPEN ? gate_find_pool(g, from, w, now_ns)
-                                                       : WEIR_NONE;
+    uint32_t to =
+        reason == WEIR_REFUSAL_UPSTREAM_OPEN ? gate_find_pool(g, from, w, now_ns) : WEIR_NONE;
     *event = (struct weir_gate_event){.waiter = waiter, .upstream = WEIR_NONE};
     gate_refuse(&event->refused, WEIR_REFUSAL_NONE, 0, WEIR_NONE);
     if (to != WEIR_NONE) {
@@ -175,9 +176,8 @@ static void pass_turn_away(struct weir_gate *g, uint32_t waiter, enum weir_refus
         gate_enqueue(g, waiter, now_ns);
         return;
     }
-    uint64_t hint_ns = reason == WEIR_REFUSAL_UPSTREAM_OPEN
-                           ? weir_gate_pool_closed_for_ns(g, from, now_ns)
-                           : 0;
+    uint64_t hint_ns =
+        reason == WEIR_REFUSAL_UPSTREAM_OPEN ? weir_gate_pool_closed_for_ns(g, from, now_ns) : 0;
     gate_refuse(&event->refused, reason, hint_ns, g->pools[from].rules.upstreams[0]);
     weir_gate_leave(g, waiter);
 }
@@ -233,9 +233,8 @@ static bool pass_step(struct weir_gate *g, uint32_t pool, uint64_t now_ns,
         }
         if (!pick.has_hope && (gate_pool_is_open(g, pool, w, now_ns) || !pick.ever_fits)) {
             bool is_open = gate_pool_is_open(g, pool, w, now_ns);
-            pass_turn_away(g, waiter,
-                           is_open ? WEIR_REFUSAL_UPSTREAM_OPEN : WEIR_REFUSAL_TOO_LARGE, now_ns,
-                           event);
+            pass_turn_away(g, waiter, is_open ? WEIR_REFUSAL_UPSTREAM_OPEN : WEIR_REFUSAL_TOO_LARGE,
+                           now_ns, event);
             return true;
         }
         wake_ns = weir_min_u64(wake_ns, pick.wake_ns);

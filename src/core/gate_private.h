@@ -1,4 +1,5 @@
-/* gate_private: what gate.c, gate_bucket.c, gate_hint.c and gate_view.c share. Nobody else includes it.
+/* gate_private: what gate.c, gate_bucket.c, gate_hint.c and gate_view.c share. Nobody else includes
+ * it.
  *
  * Lists are indices + 1 with 0 for none, so that zero memory is an empty gate. */
 #ifndef WEIR_CORE_GATE_PRIVATE_H
@@ -39,10 +40,11 @@ struct gate_drain {
 struct gate_pool {
     struct weir_pool_rules rules;
     struct weir_lanes *lanes;
-    uint32_t parked_1[WEIR_LANES_MAX]; /* the lane's choice, taken out and waiting for an upstream */
-    uint32_t waiting;                  /* QUEUED and PARKED */
+    uint32_t
+        parked_1[WEIR_LANES_MAX]; /* the lane's choice, taken out and waiting for an upstream */
+    uint32_t waiting;             /* QUEUED and PARKED */
     struct gate_drain drain;
-    bool is_dirty;                     /* in the list of those to look at */
+    bool is_dirty; /* in the list of those to look at */
     uint32_t next_dirty_1;
 };
 
@@ -50,7 +52,7 @@ struct gate_tenant {
     struct weir_tenant_rules rules; /* weight 0: not set */
     struct gate_limit requests;
     struct gate_limit tokens;
-    uint32_t waiting;   /* QUEUED, PARKED, ASIDE */
+    uint32_t waiting; /* QUEUED, PARKED, ASIDE */
     uint32_t granted;
     uint32_t suspended; /* pools in which it is out of the order for its buckets' sake */
     uint32_t generation;
@@ -70,8 +72,8 @@ struct gate_waiter {
     uint64_t queued_ns;
     uint64_t input_tok, output_tok, predicted_tok;
     uint64_t work_min;
-    uint64_t work_uwork;                 /* what the scheduler charged or will charge */
-    uint64_t main_utok, output_utok;     /* GRANTED: charged to the upstream's token buckets */
+    uint64_t work_uwork;             /* what the scheduler charged or will charge */
+    uint64_t main_utok, output_utok; /* GRANTED: charged to the upstream's token buckets */
 };
 
 struct weir_gate {

@@ -59,8 +59,8 @@ void weir_gate_pool_view(const struct weir_gate *g, uint32_t pool, uint64_t now_
     (void)now_ns;
     WEIR_INVARIANT(pool < g->limits.pool_count);
     const struct gate_pool *p = &g->pools[pool];
-    *view = (struct weir_pool_view){.waiting = p->waiting,
-                                    .drain_micro_per_s = p->drain.rate_micro};
+    *view =
+        (struct weir_pool_view){.waiting = p->waiting, .drain_micro_per_s = p->drain.rate_micro};
     for (uint32_t lane = 0; p->lanes && lane < g->limits.lanes.lane_count; lane++)
         view->waiting_tenants += weir_sched_tenants_ready(weir_lanes_sched(p->lanes, lane));
 }
@@ -82,9 +82,8 @@ void weir_gate_tenant_view(const struct weir_gate *g, uint32_t tenant, uint64_t 
             if (parked_1 && g->waiters[parked_1 - 1].tenant == tenant)
                 head = parked_1 - 1;
             if (head != WEIR_NONE)
-                view->longest_wait_ns =
-                    weir_max_u64(view->longest_wait_ns,
-                                 weir_sub_sat_u64(now_ns, g->waiters[head].queued_ns));
+                view->longest_wait_ns = weir_max_u64(
+                    view->longest_wait_ns, weir_sub_sat_u64(now_ns, g->waiters[head].queued_ns));
         }
     }
 }
