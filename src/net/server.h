@@ -77,7 +77,7 @@ struct weir_server_limits {
     uint64_t body_min_bytes_per_s; /* a body that falls body_grace_ns behind this is slow; 0: a body
                                       that brings nothing for body_grace_ns is */
     uint64_t body_grace_ns;
-    uint64_t stall_ns; /* client takes nothing */
+    uint64_t stall_ns; /* client takes nothing; noticed at most a quarter of it late */
 };
 
 struct weir_server_handler {

@@ -39,8 +39,10 @@
 
 #define READ_BYTES (16u * 1024u) /* of a head at once, and beyond the end of a body */
 #define SCRATCH_BYTES (256u * 1024u)
-#define TURN_BYTES (1024u * 1024u) /* read from one connection in a turn; the others want theirs   \
-                                    */
+#define TURN_BYTES                                                                                 \
+    (1024u * 1024u)   /* read from one connection in a turn; the others want theirs                \
+                       */
+#define STALL_LOOKS 4 /* at what a stuck client took, in stall_ns */
 #define LINGER_NS (10 * WEIR_NS_PER_S)
 #define LINGER_POLL_NS (5 * WEIR_NS_PER_MS)
 
@@ -91,6 +93,8 @@ struct weir_exchange {
     size_t in_scanned;             /* by the head parser, of `in` */
     uint64_t answer_left_bytes;    /* BODY_LENGTH: to be written */
     uint64_t linger_left_bytes, linger_end_ns;
+    uint64_t stall_since_ns;
+    int stall_unsent_bytes; /* in the kernel then */
 
     uint64_t address_key;
     struct in6_addr address; /* IPv4 mapped */
@@ -163,6 +167,8 @@ void weir_exchange_again(struct weir_exchange *x);
 /* Has it called again in this turn, or in the next if this one's timers have fired. */
 void weir_exchange_again_soon(struct weir_exchange *x);
 void weir_exchange_due_set(struct weir_exchange *x, uint64_t due_ns);
+/* The kernel takes no more: the client has stall_ns to take something. */
+void weir_exchange_stall_begin(struct weir_exchange *x);
 /* The client is gone: the handler is told, if it has to be, and the connection closed. */
 void weir_exchange_lost(struct weir_exchange *x, enum weir_gone why);
 /* The answer is with the kernel: the next exchange, or the end of the connection. */

@@ -94,12 +94,38 @@ void weir_exchange_lost(struct weir_exchange *x, enum weir_gone why)
     weir_exchange_close(x, why == WEIR_GONE_STALLED || x->reset_when_sent);
 }
 
-static void linger_due(struct weir_exchange *x)
+/* What the kernel has not sent, or the peer not acknowledged; 0 if it will not say. */
+static int kernel_unsent_bytes(const struct weir_exchange *x)
 {
     int unsent = 0;
+    return ioctl(x->stream.io.fd, SIOCOUTQ, &unsent) == 0 ? unsent : 0;
+}
+
+void weir_exchange_stall_begin(struct weir_exchange *x)
+{
+    x->stall_unsent_bytes = kernel_unsent_bytes(x);
+    x->stall_since_ns = exchange_now_ns(x);
+    due_in(x, x->server->limits.stall_ns / STALL_LOOKS);
+}
+
+/* The kernel takes more only when a good part of its megabytes is free, so no progress of ours does
+ * not mean that the client takes nothing: its acknowledgements tell. */
+static void stall_due(struct weir_exchange *x)
+{
+    uint64_t now_ns = exchange_now_ns(x), stall_ns = x->server->limits.stall_ns;
+    if (kernel_unsent_bytes(x) < x->stall_unsent_bytes)
+        weir_exchange_stall_begin(x);
+    else if (now_ns - x->stall_since_ns >= stall_ns)
+        weir_exchange_lost(x, WEIR_GONE_STALLED);
+    else
+        weir_exchange_due_set(x, weir_min_u64(weir_add_sat_u64(x->stall_since_ns, stall_ns),
+                                              weir_add_sat_u64(now_ns, stall_ns / STALL_LOOKS)));
+}
+
+static void linger_due(struct weir_exchange *x)
+{
     bool is_late = exchange_now_ns(x) >= x->linger_end_ns;
-    if (!is_late && x->reset_when_sent && ioctl(x->stream.io.fd, SIOCOUTQ, &unsent) == 0 &&
-        unsent > 0)
+    if (!is_late && x->reset_when_sent && kernel_unsent_bytes(x) > 0)
         due_in(x, LINGER_POLL_NS);
     else
         weir_exchange_close(x, x->reset_when_sent);
@@ -530,7 +556,7 @@ void weir_exchange_due(struct weir_timer *timer)
         exchange_fault(x, WEIR_SERVER_BODY_SLOW, WEIR_HTTP_FAULT_NONE);
         return;
     case PHASE_WAIT:
-        weir_exchange_lost(x, WEIR_GONE_STALLED);
+        stall_due(x);
         return;
     case PHASE_LINGER:
         linger_due(x);

@@ -49,8 +49,7 @@ static bool exchange_send(struct weir_exchange *x)
     if (count == 0)
         weir_exchange_due_set(x, WEIR_NEVER_NS);
     else if (progress || x->due_ns == WEIR_NEVER_NS)
-        weir_exchange_due_set(
-            x, weir_add_sat_u64(weir_loop_now_ns(server->loop), server->limits.stall_ns));
+        weir_exchange_stall_begin(x);
     return true;
 }
 

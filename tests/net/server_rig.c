@@ -127,7 +127,7 @@ struct rig *rig_create(void)
     CHECK(rig);
     rig->loop = weir_loop_create();
     CHECK(rig->loop);
-    rig->now_ns = UINT64_C(1000) * WEIR_NS_PER_S;
+    rig->now_ns = weir_loop_now_ns(rig->loop);
     weir_loop_time_set(rig->loop, rig->now_ns);
     rig->limits = (struct weir_server_limits){
         .head_bytes = 65536,
