@@ -273,12 +273,17 @@ void flow_abandon(struct weir_flow *f, struct flow_request *r, uint64_t now_ns)
 void weir_flow_client_gone(struct weir_flow *f, uint64_t request, uint64_t now_ns)
 {
     struct flow_request *r = flow_find(f, request);
-    if (!r || r->state == FLOW_GONE)
+    if (!r)
         return;
     r->is_client_gone = true;
     r->is_retry_wanted = false;
     r->summary.client_gone = true;
-    flow_untell(r, WEIR_EFFECT_REFUSE);
-    flow_untell(r, WEIR_EFFECT_CUT);
+    bool was_untold = flow_untell(r, WEIR_EFFECT_REFUSE);
+    was_untold |= flow_untell(r, WEIR_EFFECT_CUT);
+    if (was_untold) {
+        f->refusals[r->summary.refusal]--;
+        f->tenants[r->tenant].refused--;
+        r->summary.refusal = WEIR_REFUSAL_NONE;
+    }
     flow_abandon(f, r, now_ns);
 }
