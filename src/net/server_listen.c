@@ -152,22 +152,25 @@ static void server_take(struct weir_server *server, int fd, const struct sockadd
 }
 
 /* Out of descriptors, a waiting connection can neither be taken nor told. One descriptor is kept
- * for that: it is given up for the time of a refusal. false: not even that worked. */
-static bool accept_refuse(struct weir_server *server, int why)
+ * for that: it is given up for the time of a refusal. Returns what accept4 would: the kernel finds
+ * that there is no descriptor before it finds that nobody waits. */
+static int accept_refuse(struct weir_server *server)
 {
     static const char refusal[] = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n"
                                   "content-length: 0\r\nconnection: close\r\n\r\n";
     char drop[4096];
-    server->counts.descriptors_short++;
-    weir_server_log(server,
-                    "no descriptor for a connection to port %u (%s): it is refused; raise the "
-                    "limit (ulimit -n) or lower the number of connections",
-                    server->port, strerror(why));
+    int why = errno;
     if (server->reserve_fd < 0)
-        return false;
+        return -1;
     close(server->reserve_fd);
     int fd = accept4(server->listen_io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fault = errno;
     if (fd >= 0) {
+        server->counts.descriptors_short++;
+        weir_server_log(server,
+                        "no descriptor for a connection to port %u (%s): it is refused; raise the "
+                        "limit (ulimit -n) or lower the number of connections",
+                        server->port, strerror(why));
         if (!server->tls && send(fd, refusal, sizeof refusal - 1, MSG_NOSIGNAL) > 0) {
             /* What is unread at close() would become a RST and take the answer away. */
             shutdown(fd, SHUT_WR);
@@ -177,7 +180,8 @@ static bool accept_refuse(struct weir_server *server, int why)
         close(fd);
     }
     server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return fd >= 0;
+    errno = fault;
+    return fd;
 }
 
 static void server_accept(struct weir_server *server)
@@ -191,6 +195,8 @@ static void server_accept(struct weir_server *server)
             server_take(server, fd, &peer);
             continue;
         }
+        if ((errno == EMFILE || errno == ENFILE) && accept_refuse(server) >= 0)
+            continue;
         switch (errno) {
         case EAGAIN:
             if (server->reserve_fd < 0)
@@ -198,20 +204,17 @@ static void server_accept(struct weir_server *server)
             return;
         case EMFILE:
         case ENFILE:
-            if (accept_refuse(server, errno))
-                continue;
-            break;
         case ENOBUFS:
         case ENOMEM:
-            weir_server_log(server, "a connection to port %u waits: %s", server->port,
+            /* No event will tell of the connections that wait. */
+            weir_server_log(server, "connections to port %u wait: %s", server->port,
                             strerror(errno));
-            break;
+            weir_timer_set(server->loop, &server->accept_timer,
+                           weir_add_sat_u64(weir_loop_now_ns(server->loop), RETRY_NS));
+            return;
         default:
             continue; /* that connection's own trouble, ECONNABORTED and the like */
         }
-        weir_timer_set(server->loop, &server->accept_timer,
-                       weir_add_sat_u64(weir_loop_now_ns(server->loop), RETRY_NS));
-        return;
     }
     weir_timer_set(server->loop, &server->accept_timer, 0); /* the others first */
 }
