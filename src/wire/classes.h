@@ -11,13 +11,7 @@
 
 #include "core/base.h"
 #include "core/shape.h"
-
-#if defined(__SSE2__) && !defined(WEIR_JSON_PORTABLE)
-#define WEIR_WIRE_SSE2 1
-#include <emmintrin.h>
-#else
-#define WEIR_WIRE_SSE2 0
-#endif
+#include "wire/scan.h"
 
 /* A character by its code point: from an escape, or of more than one byte. */
 static inline void weir_classes_char(struct weir_text_classes *c, uint32_t cp, bool *in_word)

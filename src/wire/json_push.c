@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "wire/classes.h"
+#include "wire/scan.h"
 #include "wire/utf8.h"
 
 enum state {
@@ -54,44 +54,6 @@ uint64_t weir_json_push_text_open(const struct weir_json_push *p)
 {
     bool open = p->state == STATE_STRING || p->state == STATE_ESCAPE || p->state == STATE_UNIT;
     return open && p->string == STRING_TEXT ? p->text_bytes : 0;
-}
-
-/* The first quote or backslash from p, or end. */
-static inline const uint8_t *find_string_stop(const uint8_t *p, const uint8_t *end)
-{
-#if WEIR_WIRE_SSE2
-    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
-    for (; end - p >= 16; p += 16) {
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-        uint32_t mask = (uint32_t)_mm_movemask_epi8(
-            _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)));
-        if (mask)
-            return p + __builtin_ctz(mask);
-    }
-#endif
-    while (p < end && *p != '"' && *p != '\\')
-        p++;
-    return p;
-}
-
-/* The first quote or bracket from p, or end. */
-static inline const uint8_t *find_skip_stop(const uint8_t *p, const uint8_t *end)
-{
-#if WEIR_WIRE_SSE2
-    const __m128i quote = _mm_set1_epi8('"'), bit = _mm_set1_epi8(0x20);
-    const __m128i open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}');
-    for (; end - p >= 16; p += 16) {
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-        __m128i w = _mm_or_si128(v, bit); /* [ and ] become { and } */
-        __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(w, open), _mm_cmpeq_epi8(w, close));
-        uint32_t mask = (uint32_t)_mm_movemask_epi8(_mm_or_si128(stop, _mm_cmpeq_epi8(v, quote)));
-        if (mask)
-            return p + __builtin_ctz(mask);
-    }
-#endif
-    while (p < end && *p != '"' && (*p | 0x20) != '{' && (*p | 0x20) != '}')
-        p++;
-    return p;
 }
 
 static inline bool is_space(uint8_t b)
@@ -375,12 +337,12 @@ static const uint8_t *skip_run(struct weir_json_push *p, const uint8_t *at, cons
             continue;
         }
         if (p->state == STATE_SKIP_STRING) {
-            at = find_string_stop(at, end);
+            at = weir_scan_string(at, end);
             if (at < end)
                 p->state = *at++ == '"' ? STATE_SKIP : STATE_SKIP_ESCAPE;
             continue;
         }
-        at = find_skip_stop(at, end);
+        at = weir_scan_nested(at, end);
         if (at == end)
             break;
         uint8_t b = *at++;
@@ -399,7 +361,7 @@ static const uint8_t *skip_run(struct weir_json_push *p, const uint8_t *at, cons
 static const uint8_t *string_run(struct weir_json_push *p, weir_push_fn *told, void *arg,
                                  const uint8_t *at, const uint8_t *end)
 {
-    const uint8_t *stop = find_string_stop(at, end);
+    const uint8_t *stop = weir_scan_string(at, end);
     if (stop > at) {
         string_drop_high(p);
         if (p->string == STRING_TEXT)

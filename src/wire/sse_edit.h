@@ -25,18 +25,22 @@ struct weir_sse_edit {
 
     /* Private from here. */
     uint32_t held;      /* bytes in hold */
-    uint32_t member_at; /* in hold: where the member being looked at begins; HOLD + 1: none */
-    uint8_t line;       /* where in a line we are */
-    uint8_t json;       /* where in the JSON value */
-    uint8_t event;      /* what is known of the event */
-    uint8_t choices;    /* what is known of its choices */
-    uint8_t usage;      /* what is known of its usage */
-    uint8_t key;        /* which key was read last at depth 1 */
+    uint32_t member_at; /* in hold: where the member begins that may go */
+    uint32_t depth;     /* brackets open in the JSON value */
+    uint8_t line;       /* where in a line */
+    uint8_t json;       /* where in the JSON value; off when this event is not to be edited */
+    uint8_t key;        /* the key read last at depth 1 */
     uint8_t match;      /* bytes of a name or literal matched so far */
-    uint8_t resume;
-    bool cr;
-    bool first_member;
-    uint32_t depth;
+    uint8_t usage;      /* what this event's usage is */
+    uint8_t bom;        /* bytes of a byte order mark passed at the very start */
+    bool choices_empty;
+    bool event;      /* the event has a line that is no comment */
+    bool data;       /* ... and a data line */
+    bool decided;    /* the event stays, its bytes flow */
+    bool member;     /* a member is being held that may go */
+    bool first;      /* ... and no comma stands before it */
+    bool cr;         /* the byte before was a CR: a LF that follows belongs to it */
+    bool cr_dropped; /* ... and goes with it */
     uint8_t hold[WEIR_SSE_EDIT_HOLD];
 };
 
@@ -47,8 +51,9 @@ void weir_sse_edit_init(struct weir_sse_edit *e);
 WEIR_MUST_USE size_t weir_sse_edit_feed(struct weir_sse_edit *e, const void *bytes, size_t n,
                                         void *out);
 
-/* The stream ended: writes what is still held (room: WEIR_SSE_EDIT_HOLD). A held whole usage chunk
- * without its blank line is dropped. */
+/* The stream ended well: writes what is still held (room: WEIR_SSE_EDIT_HOLD). A held whole usage
+ * chunk without its blank line is dropped. When the upstream died instead, do not call this: what
+ * is held belongs to a cut event that the client is better off without. */
 WEIR_MUST_USE size_t weir_sse_edit_finish(struct weir_sse_edit *e, void *out);
 
 /* --- Event boundaries of the bytes that went to the client. --- */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "wire/classes.h"
+#include "wire/scan.h"
 #include "wire/usage_schema.h"
 
 /* Where in a line of a stream. */
@@ -259,24 +259,6 @@ static void event_end(struct weir_usage *u)
     u->event[0] = 0;
 }
 
-/* The first CR or LF from p, or end. */
-static inline const uint8_t *find_line_end(const uint8_t *p, const uint8_t *end)
-{
-#if WEIR_WIRE_SSE2
-    const __m128i lf = _mm_set1_epi8('\n'), cr = _mm_set1_epi8('\r');
-    for (; end - p >= 16; p += 16) {
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-        uint32_t mask =
-            (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(v, lf), _mm_cmpeq_epi8(v, cr)));
-        if (mask)
-            return p + __builtin_ctz(mask);
-    }
-#endif
-    while (p < end && *p != '\n' && *p != '\r')
-        p++;
-    return p;
-}
-
 static void data_begin(struct weir_usage *u)
 {
     static const uint8_t joint = '\n';
@@ -342,7 +324,7 @@ static const uint8_t *line_run(struct weir_usage *u, const uint8_t *p, const uin
         u->line = u->line == LINE_DATA_SPACE ? LINE_DATA : LINE_EVENT;
         return *p == ' ' ? p + 1 : p;
     case LINE_DATA: {
-        const uint8_t *stop = find_line_end(p, end);
+        const uint8_t *stop = weir_scan_line(p, end);
         data_add(u, p, (size_t)(stop - p));
         return stop;
     }
@@ -351,7 +333,7 @@ static const uint8_t *line_run(struct weir_usage *u, const uint8_t *p, const uin
             u->event[u->event_bytes++] = (char)*p;
         return p + 1;
     case LINE_OTHER:
-        return find_line_end(p, end);
+        return weir_scan_line(p, end);
     }
     return end;
 }
