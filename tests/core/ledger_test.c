@@ -203,6 +203,8 @@ static void run_row(struct run *r)
         ROW(r, weir_ledger_epoch_begin(r->l, ++r->epoch), "the epoch does not begin");
         expect_count(r,
                      weir_ledger_lapse(r->l, r->arrow > 1 ? (uint32_t)number(r, 1) : UINT32_MAX));
+    } else if (strcmp(verb, "lapse") == 0) {
+        expect_count(r, weir_ledger_lapse(r->l, UINT32_MAX));
     } else if (strcmp(verb, "forget") == 0) {
         uint32_t most = r->arrow > 2 ? (uint32_t)number(r, 2) : UINT32_MAX;
         expect_count(r, weir_ledger_forget(r->l, (uint32_t)number(r, 1), most));
