@@ -87,7 +87,6 @@ struct weir_flow {
     uint32_t busy_tenants, busy_sweep_left, busy_asked;
     uint32_t busy_epoch; /* counts the times that budget was freed */
     uint64_t refusals[WEIR_REFUSAL_COUNT];
-    struct weir_flow_summary told; /* what FINISH points at */
 };
 
 static inline uint64_t flow_id(const struct weir_flow *f, const struct flow_request *r)

@@ -109,7 +109,7 @@ uint64_t weir_flow_due_ns(const struct weir_flow *f)
                         weir_min_u64(f->drain_queue_ns, f->drain_cut_ns));
 }
 
-static void next_fill(struct weir_flow *f, struct flow_request *r, enum weir_effect_kind kind,
+static void next_fill(const struct weir_flow *f, struct flow_request *r, enum weir_effect_kind kind,
                       struct weir_effect *e)
 {
     *e = (struct weir_effect){.kind = kind,
@@ -141,8 +141,7 @@ static void next_fill(struct weir_flow *f, struct flow_request *r, enum weir_eff
         e->refused = r->refused;
         return;
     case WEIR_EFFECT_FINISH:
-        f->told = r->summary;
-        e->summary = &f->told;
+        e->summary = &r->summary; /* free after this, but not reused before the next call */
         return;
     }
 }

@@ -27,6 +27,8 @@ uint64_t gate_limit_wait_ns(const struct gate_limit *limit, uint64_t cost_utok, 
     if (!limit->is_on)
         return 0;
     int64_t cost = (int64_t)weir_min_u64(cost_utok, INT64_MAX);
+    if (limit->bucket.level_utok >= cost)
+        return 0; /* time only adds to what is there: no need to work out how much */
     int64_t level_utok = weir_bucket_level_utok(&limit->bucket, now_ns);
     if (level_utok >= cost)
         return 0;
@@ -40,6 +42,8 @@ static void limit_check(const struct gate_limit *limit, uint64_t cost_utok, uint
 {
     if (!limit->is_on)
         return;
+    if (limit->bucket.level_utok >= 0 && (uint64_t)limit->bucket.level_utok >= cost_utok)
+        return; /* time only adds to what is there: no need to work out how much */
     uint64_t wait = 0;
     enum weir_bucket_result result = weir_bucket_check(&limit->bucket, cost_utok, now_ns, &wait);
     if (result > *worst)
@@ -75,6 +79,7 @@ void gate_tenant_charge(struct gate_tenant *t, const struct gate_waiter *w, uint
 static void upstream_cost(const struct gate_upstream *u, const struct gate_waiter *w,
                           uint64_t *main_utok, uint64_t *output_utok)
 {
+    *main_utok = 0;
     *output_utok = 0;
     switch (u->rules.accounting) {
     case WEIR_ACCOUNTING_PLAIN:
