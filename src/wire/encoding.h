@@ -37,7 +37,8 @@ struct weir_inflate;
 /* Takes the decoded bytes; returning false stops. */
 typedef bool weir_inflate_sink(void *arg, const void *bytes, size_t n);
 
-/* A context for one body; NULL when memory is short or the encoding is IDENTITY or UNKNOWN. */
+/* A context for one body (ratio_max at least 1); NULL when memory is short or the encoding is
+ * IDENTITY or UNKNOWN. */
 WEIR_MUST_USE struct weir_inflate *weir_inflate_open(enum weir_encoding encoding,
                                                      uint64_t out_max_bytes, uint32_t ratio_max);
 void weir_inflate_close(struct weir_inflate *z); /* NULL is fine */

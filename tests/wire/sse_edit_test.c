@@ -152,8 +152,7 @@ static void usage_that_is_not_a_null_member_of_the_chunk__stays(void **state)
         "data: {\"a\":1,\"usage\":null",
         "dat: {\"a\":1,\"usage\":null}\n\n",
         "datas: {\"a\":1,\"usage\":null}\n\n",
-        "\xef\xbb"
-        "data: {\"a\":1,\"usage\":null}\n\n",
+        "\xef\xbb {\"a\":1,\"usage\":null}\n\n",
     };
     for (size_t i = 0; i < WEIR_COUNT(same); i++)
         check_text(same[i], same[i]);
