@@ -1,0 +1,161 @@
+#include "support/check.h"
+
+#include "core/base.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char out[64 << 10]; /* stdout and stderr of the last run, as they came */
+
+/* Runs a shell line with $W the program and $D an empty folder that is its state directory. */
+static int run(const char *line)
+{
+    FILE *pipe = popen(line, "r");
+    CHECK(pipe);
+    size_t used = fread(out, 1, sizeof out - 1, pipe);
+    out[used] = '\0';
+    int status = pclose(pipe);
+    CHECK_MSG(WIFEXITED(status), "%.300s", line);
+    return WEXITSTATUS(status);
+}
+
+static int setup(void **state)
+{
+    static char dir[64];
+    (void)state;
+    strcpy(dir, "/tmp/weir-cli-XXXXXX");
+    if (!mkdtemp(dir) || !getenv("WEIR_BIN"))
+        return -1;
+    return setenv("D", dir, 1) || setenv("W", getenv("WEIR_BIN"), 1) ||
+           setenv("WEIR_STATE", dir, 1);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return system("rm -rf \"$D\"");
+}
+
+static const struct {
+    const char *line;
+    int status;
+    const char *said;
+} rows[] = {
+    {"$W 2>&1", 2, "usage: weir COMMAND"},
+    {"$W --help", 0, "usage: weir COMMAND"},
+    {"$W help", 0, "serve"},
+    {"$W --version", 0, "weir 0."},
+    {"$W version", 0, "weir 0."},
+    {"$W version now 2>&1", 2, "too many"},
+    {"$W sevre 2>&1", 2, "did you mean 'serve'?"},
+    {"$W dance 2>&1", 2, "unknown command 'dance'; see weir --help"},
+    {"$W help chek 2>&1", 2, "did you mean 'check'?"},
+    {"$W help key", 0, "usage: weir key"},
+    {"$W serve --help", 0, "--max-in-flight N"},
+    {"$W check --help", 0, "--no-credentials"},
+    {"$W key --help", 0, "revoke"},
+    {"$W serve --rat 2/s 2>&1", 2, "unknown flag '--rat'; did you mean '--rate'?"},
+    {"$W serve --rate 2>&1", 2, "--rate needs a value: --rate N/s"},
+    {"$W serve --rate 1/s --rate=2/s 2>&1", 2, "--rate is given twice"},
+    {"$W serve --rate fast 2>&1", 2,
+     "--rate: the value must be a rate (2/s, 100/m, 1.5M/h), not 'fast'"},
+    {"$W serve --upstream ftp://h 2>&1", 2,
+     "--upstream: the value must begin with http:// or https://"},
+    {"$W serve --ledger /x.db 2>&1", 2, "--ledger: a ledger on disk is not supported yet"},
+    {"$W serve --admin 0.0.0.0:1 2>&1", 2, "admin must be on a loopback address"},
+    {"$W serve more 2>&1", 2, "'more' is one argument too many"},
+    {"$W serve -c $D/none.yaml 2>&1", 2, "none.yaml: cannot be read: No such file or directory"},
+    {"$W check --json=1 2>&1", 2, "--json takes no value"},
+    {"$W check", 0, "listen: 127.0.0.1:8765"},
+    {"$W check $D/none.yaml 2>&1", 1, "cannot be read"},
+    {"echo 'upstream: []' > $D/c.yaml; $W check $D/c.yaml 2>&1", 1,
+     "c.yaml:1:1: unknown key 'upstream'"},
+    {"echo 'upstreams: [{name: a, url: \"http://h\", rate: x}]' > $D/c.yaml; $W check -c $D/c.yaml "
+     "2>&1",
+     1, "c.yaml:1:46: rate must be a rate"},
+    {"echo 'upstreams: [{name: a, url: \"http://h\"}]' > $D/c.yaml; $W check -c $D/c.yaml", 0,
+     "max_in_flight: 64"},
+    {"echo 'upstreams: [{name: a, url: \"http://h\", key_env: NOT_THERE}]' > $D/c.yaml; $W check "
+     "$D/c.yaml 2>&1",
+     1, "NOT_THERE is not set"},
+    {"$W check --no-credentials $D/c.yaml", 0, "key_env: NOT_THERE"},
+    {"{ echo 'listen: 0.0.0.0:1'; cat $D/c.yaml; } > $D/d.yaml; NOT_THERE=sk $W check $D/d.yaml "
+     "2>&1",
+     1, "there are no tenants"},
+    {"$W key new a 2>&1 && NOT_THERE=sk $W check $D/d.yaml", 0, "listen: 0.0.0.0:1"},
+    {"$W check --defaults | cmp - $WEIR_TEST_DATA/../../docs/configuration.md", 0, ""},
+    {"cat $D/c.yaml | $W check --no-credentials /dev/stdin", 0, "name: a"},
+    {"$W key 2>&1", 2, "new TENANT, list, or revoke"},
+    {"$W key lits 2>&1", 2, "did you mean 'list'?"},
+    {"$W key new 2>&1", 2, "needs the tenant's name"},
+    {"$W key list x 2>&1", 2, "takes no name"},
+    {"$W key list --weight 2 2>&1", 2, "--weight belongs to weir key new"},
+    {"$W key new b --weight 1001 2>&1", 2, "between 1 and 1000"},
+    {"$W key revoke nobody 2>&1", 1, "no key has the id or tenant 'nobody'"},
+    {"$W key revoke a", 0, "1 key revoked"},
+    {"echo '{' > $D/keys.json; $W key list 2>&1", 2, "damaged"},
+    {"$W check > /dev/full 2>&1", 3, ""},
+    {"env -u WEIR_STATE -u XDG_STATE_HOME WEIR_STATE=/proc/none $W key new a 2>&1", 2,
+     "cannot be made"},
+};
+
+static void cli__each_line__says_and_exits_as_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        int status = run(rows[i].line);
+        CHECK_MSG(status == rows[i].status, "%.200s: status %d: %.200s", rows[i].line, status, out);
+        CHECK_MSG(strstr(out, rows[i].said), "%.200s: %.250s", rows[i].line, out);
+    }
+}
+
+static void cli__check_json__is_json_either_way(void **state)
+{
+    (void)state;
+    CHECK_INT(run("$W check --json"), 0);
+    json_t *all = json_loads(out, 0, NULL);
+    CHECK(json_is_true(json_object_get(all, "valid")));
+    CHECK_STR(json_string_value(json_object_get(json_object_get(all, "config"), "listen")),
+              "127.0.0.1:8765");
+    json_decref(all);
+    CHECK_INT(run("echo 'listn: x' > $D/c.yaml; $W check --json $D/c.yaml"), 1);
+    all = json_loads(out, 0, NULL);
+    CHECK(json_is_false(json_object_get(all, "valid")));
+    CHECK_INT(json_array_size(json_object_get(all, "problems")), 2);
+    const json_t *first = json_array_get(json_object_get(all, "problems"), 0);
+    CHECK_INT(json_integer_value(json_object_get(first, "line")), 1);
+    CHECK(strstr(json_string_value(json_object_get(first, "text")), "did you mean 'listen'?"));
+    json_decref(all);
+}
+
+static void cli__key_new__prints_the_key_alone_on_stdout(void **state)
+{
+    (void)state;
+    CHECK_INT(run("$W key new a 2>/dev/null"), 0);
+    CHECK_INT(strlen(out), 53);
+    CHECK(strncmp(out, "wk_", 3) == 0 && out[52] == '\n');
+    CHECK_INT(run("$W key new b --weight 3 --lane batch --json"), 0);
+    json_t *made = json_loads(out, 0, NULL);
+    CHECK_INT(strlen(json_string_value(json_object_get(made, "key"))), 52);
+    json_decref(made);
+    CHECK_INT(run("$W key list --json"), 0);
+    json_t *list = json_loads(out, 0, NULL);
+    CHECK_INT(json_array_size(list), 2);
+    CHECK_STR(json_string_value(json_object_get(json_array_get(list, 1), "lane")), "batch");
+    CHECK_INT(json_integer_value(json_object_get(json_array_get(list, 1), "weight")), 3);
+    json_decref(list);
+    CHECK(!strstr(out, "wk_"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(cli__each_line__says_and_exits_as_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(cli__check_json__is_json_either_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(cli__key_new__prints_the_key_alone_on_stdout, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
+}
