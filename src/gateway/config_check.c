@@ -1,5 +1,7 @@
 #include "gateway/config_load.h"
 
+#include "core/gate.h"
+#include "core/ledger.h"
 #include "gateway/config_value.h"
 
 #include <errno.h>
@@ -15,8 +17,6 @@
  * at once. */
 
 /* ---- names ---- */
-
-enum { POOL_UPSTREAMS_MAX = 16 }; /* as many as the gate's rules hold */
 
 struct named {
     const char *name;
@@ -428,10 +428,10 @@ static void finish_pools(struct weir_loader *loader)
         while (strcmp(config->pools[at].name, upstream->pool) != 0)
             at++;
         upstream->pool_index = at;
-        if (config->pools[at].upstreams_count == POOL_UPSTREAMS_MAX)
+        if (config->pools[at].upstreams_count == WEIR_POOL_UPSTREAMS_MAX)
             weir_loader_error(loader, weir_loader_place(loader, &upstream->name),
                               "pool '%s' has more than %d upstreams", upstream->pool,
-                              POOL_UPSTREAMS_MAX);
+                              WEIR_POOL_UPSTREAMS_MAX);
         config->pools[at].upstreams[config->pools[at].upstreams_count++] = i;
     }
     for (uint32_t i = 0; i < given_count; i++) {
@@ -479,7 +479,6 @@ static bool is_scope_name(const char *name)
 static void finish_scopes(struct weir_loader *loader, const struct names *names,
                           const struct names *upstreams)
 {
-    enum { DEPTH_MAX = 8 };
     struct weir_config *config = loader->config;
     for (uint32_t i = 0; i < config->scopes_count; i++) {
         struct weir_config_scope *scope = &config->scopes[i];
@@ -509,12 +508,13 @@ static void finish_scopes(struct weir_loader *loader, const struct names *names,
     }
     for (uint32_t i = 0; i < config->scopes_count; i++) {
         uint32_t depth = 1;
-        for (uint32_t at = config->scopes[i].parent_index; at != WEIR_NONE && depth <= DEPTH_MAX;
-             depth++)
+        for (uint32_t at = config->scopes[i].parent_index;
+             at != WEIR_NONE && depth <= WEIR_LEDGER_DEPTH_MAX; depth++)
             at = config->scopes[at].parent_index;
-        if (depth > DEPTH_MAX) {
+        if (depth > WEIR_LEDGER_DEPTH_MAX) {
             weir_loader_error(loader, weir_loader_place(loader, &config->scopes[i].parent),
-                              "scopes go round in a circle, or more than %d deep", DEPTH_MAX);
+                              "scopes go round in a circle, or more than %d deep",
+                              WEIR_LEDGER_DEPTH_MAX);
             break;
         }
     }
