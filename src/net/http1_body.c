@@ -197,6 +197,8 @@ static enum weir_http_fault take_trailer(struct weir_http_body *body, char byte)
         ok = byte == '\n';
         body->state = body->state == LAST_LF ? ENDED : LINE_FIRST;
     }
+    if (ok && body->trailer && body->state != ENDED)
+        body->trailer(body->trailer_ctx, byte);
     return ok ? WEIR_HTTP_FAULT_NONE : WEIR_HTTP_FAULT_TRAILER;
 }
 

@@ -22,6 +22,10 @@ struct weir_http_body {
     uint32_t extension_bytes, trailer_bytes;
     uint8_t state, digits, name_bytes;
     char name[22]; /* of the trailer at hand; a longer name is none that is forbidden */
+    /* Gets each byte of the trailer lines, CRLF included, once it is checked: set it after init by whoever
+     * wants them. NULL: they are dropped. At most WEIR_HTTP_TRAILER_BYTES_MAX bytes come. */
+    void (*trailer)(void *ctx, char byte);
+    void *trailer_ctx;
 };
 
 /* Starts the body that follows head.

@@ -65,8 +65,10 @@ ssize_t stream_socket_write(struct weir_stream *s, const struct iovec *iov, size
     do
         n = sendmsg(s->io.fd, &message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
-    if (n >= 0)
+    if (n >= 0) {
+        s->out_bytes += (uint64_t)n;
         return n;
+    }
     if (errno == EAGAIN) {
         s->blocked = true;
         return WEIR_STREAM_AGAIN;
@@ -90,6 +92,11 @@ void weir_stream_shutdown(struct weir_stream *s)
     if (s->ssl)
         stream_tls_shutdown(s);
     shutdown(s->io.fd, SHUT_WR);
+}
+
+bool weir_stream_quiet(const struct weir_stream *s)
+{
+    return s->drained && !(s->ssl && stream_tls_pending(s));
 }
 
 void weir_stream_close(struct weir_stream *s, struct weir_loop *loop, bool reset)

@@ -32,10 +32,11 @@ struct weir_stream {
     void (*ready)(struct weir_stream *s, uint32_t events);
     struct ssl_st *ssl; /* NULL: plain */
     const struct weir_tls_peer *peer;
-    int fault;    /* errno of the last ERROR; 0: TLS's own, or none */
-    bool drained; /* nothing to read until the next event */
-    bool blocked; /* no room to write until the next event */
-    bool hung_up; /* the peer closed, or half-closed; what it sent before can still be read */
+    uint64_t out_bytes; /* handed to the kernel so far */
+    int fault;          /* errno of the last ERROR; 0: TLS's own, or none */
+    bool drained;       /* nothing to read until the next event */
+    bool blocked;       /* no room to write until the next event */
+    bool hung_up;       /* the peer closed, or half-closed; what it sent before can still be read */
     bool open;
 };
 
@@ -75,6 +76,9 @@ WEIR_MUST_USE ssize_t weir_stream_writev(struct weir_stream *s, const struct iov
 
 /* No more will be written: FIN, with TLS a close-notify before it. Reading goes on. */
 void weir_stream_shutdown(struct weir_stream *s);
+/* Nothing that has arrived by now is left unread, as far as the kernel has told. */
+bool weir_stream_quiet(const struct weir_stream *s);
+
 /* Removes from the loop and closes; nothing for a stream that is not open (all-zero is not open).
  * reset: RST instead of FIN (and no TLS close-notify). */
 void weir_stream_close(struct weir_stream *s, struct weir_loop *loop, bool reset);

@@ -297,6 +297,11 @@ ssize_t stream_tls_read(struct weir_stream *s, void *buf, size_t room)
     return (ssize_t)got;
 }
 
+bool stream_tls_pending(const struct weir_stream *s)
+{
+    return SSL_has_pending(s->ssl);
+}
+
 /* Takes a run of bytes from the front of the vector, from skip on: in place where the piece there
  * is long enough for a record of its own, else copied together, so that a head and a small body are
  * one record. */
