@@ -2,10 +2,6 @@
 #include "cli/commands.h"
 #include "gateway/config_value.h"
 
-#ifdef WEIR_HAS_MOCK
-#include "mock/mock.h"
-#endif
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +16,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"serve", cli_serve, "run the gateway"},
-#ifdef WEIR_HAS_MOCK
-    {"mock", weir_mock_run, "run a synthetic model server, both API families"},
-#endif
+    {"mock", cli_mock, "run a synthetic model server, both API families"},
     {"check", cli_check, "validate a configuration and print what would be in force"},
     {"key", cli_key, "make, list and revoke weir keys"},
     {"version", print_version, "print the version"},

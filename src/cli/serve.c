@@ -3,21 +3,15 @@
 #include "gateway/gateway.h"
 #include "gateway/keys.h"
 
-#ifdef WEIR_HAS_MOCK
 #include "mock/mock.h"
-#endif
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static const struct cli_option serve_options[] = {
@@ -56,75 +50,55 @@ static const struct cli_command serve_command = {
 
 /* ---- the built-in mock: a child that dies with us ---- */
 
-#ifdef WEIR_HAS_MOCK
+/* The child's end of the pipe by which it tells its port. */
+static int mock_port_fd = -1;
 
-static struct sockaddr_in loopback(uint16_t port)
+static void tell_mock_port(uint16_t port)
 {
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    ssize_t n = write(mock_port_fd, &port, sizeof port);
+    close(mock_port_fd);
+    if (n != sizeof port)
+        _exit(CLI_FAULT_STATUS);
 }
 
-/* A loopback port that was free a moment ago; 0 when there is none. */
-static uint16_t find_free_port(void)
+_Noreturn static void run_mock_child(pid_t parent)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in addr = loopback(0);
-    socklen_t bytes = sizeof addr;
-    uint16_t port = 0;
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0 &&
-        getsockname(fd, (struct sockaddr *)&addr, &bytes) == 0)
-        port = ntohs(addr.sin_port);
-    if (fd >= 0)
-        close(fd);
-    return port;
-}
-
-_Noreturn static void run_mock_child(uint16_t port, pid_t parent)
-{
-    char address[32], name[] = "mock", flag[] = "--listen";
-    char *arguments[] = {name, flag, address, NULL};
-    snprintf(address, sizeof address, "127.0.0.1:%u", port);
     /* Own process group: the terminal's Ctrl-C is for the gateway, which drains before we go. */
     if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
         _exit(CLI_FAULT_STATUS);
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (nowhere >= 0)
-        dup2(nowhere, STDOUT_FILENO); /* what it would say about itself is said by the gateway */
-    exit(weir_mock_run(3, arguments));
+    struct weir_mock_config config = weir_mock_config_default();
+    config.listen = "127.0.0.1:0";
+    config.ready = tell_mock_port;
+    exit(weir_mock_serve(&config));
 }
 
-/* Waits until the mock takes connections, at most three seconds; false when it died or never did.
- */
-static bool wait_for_mock(uint16_t port, pid_t child)
-{
-    for (int i = 0; i < 1500; i++) {
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        struct sockaddr_in addr = loopback(port);
-        bool is_there = fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
-        if (fd >= 0)
-            close(fd);
-        if (is_there)
-            return true;
-        if (waitpid(child, NULL, WNOHANG) != 0)
-            return false;
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    }
-    return false;
-}
-
+/* Starts the mock and waits until it listens (its end of the pipe closes when it dies). -1: it did
+ * not. */
 static pid_t start_mock(struct weir_config *config)
 {
-    uint16_t port = find_free_port();
+    int ends[2];
+    uint16_t port = 0;
     pid_t parent = getpid();
     fflush(NULL);
-    pid_t child = port ? fork() : -1;
-    if (child == 0)
-        run_mock_child(port, parent);
-    if (child < 0 || !wait_for_mock(port, child)) {
+    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (child == 0) {
+        close(ends[0]);
+        mock_port_fd = ends[1];
+        run_mock_child(parent);
+    }
+    if (child > 0) {
+        close(ends[1]);
+        ssize_t n = read(ends[0], &port, sizeof port);
+        close(ends[0]);
+        port = n == sizeof port ? port : 0;
+    }
+    if (port == 0) {
         fputs("weir serve: the built-in mock did not start; give an upstream with --upstream URL\n",
               stderr);
-        if (child > 0)
+        if (child > 0) {
             kill(child, SIGKILL);
+            waitpid(child, NULL, 0);
+        }
         return -1;
     }
     weir_config_set_mock_port(config, port);
@@ -133,31 +107,9 @@ static pid_t start_mock(struct weir_config *config)
 
 static void stop_mock(pid_t child)
 {
-    kill(child, SIGTERM);
-    for (int i = 0; i < 500; i++) {
-        if (waitpid(child, NULL, WNOHANG) != 0)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    }
-    kill(child, SIGKILL);
+    kill(child, SIGKILL); /* it keeps nothing */
     waitpid(child, NULL, 0);
 }
-
-#else
-
-static pid_t start_mock(struct weir_config *config)
-{
-    (void)config;
-    fputs("weir serve: this build has no mock; give an upstream with --upstream URL\n", stderr);
-    return -1;
-}
-
-static void stop_mock(pid_t child)
-{
-    (void)child;
-}
-
-#endif
 
 /* ---- what is printed once it runs ---- */
 
@@ -255,14 +207,8 @@ int cli_serve(int argc, char **argv)
         weir_config_free(config);
         return CLI_FAULT_STATUS;
     }
-#ifdef WEIR_HAS_GATEWAY
     weir_gateway_ready = print_ready;
     int status = weir_gateway_run(config);
-#else
-    (void)print_ready;
-    fputs("weir serve: this build has no gateway\n", stderr);
-    int status = CLI_FAULT_STATUS;
-#endif
     if (mock > 0)
         stop_mock(mock);
     weir_config_free(config);

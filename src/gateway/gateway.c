@@ -6,11 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gateway/admin.h"
@@ -163,46 +161,6 @@ void weir_gateway_tenant_scope(struct weir_gateway *g, uint32_t tenant)
     gateway_define_scope(g, g->config->scopes_count + tenant, WEIR_NONE, true, 0);
 }
 
-/* ---- the built-in mock upstream ---- */
-
-/* Starts `weir mock` as a child that dies with us; it tells its port through a pipe. */
-static bool gateway_start_mock(struct weir_gateway *g, uint16_t *port)
-{
-    int ends[2];
-    if (pipe(ends) != 0)
-        return false;
-    pid_t parent = getpid();
-    pid_t child = fork();
-    if (child == 0) {
-        char fd_text[12];
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(1);
-        setpgid(0, 0); /* Ctrl-C at the terminal is ours: the mock must outlive the drain */
-        snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
-        close(ends[0]);
-        execl("/proc/self/exe", "weir", "mock", "--listen", "127.0.0.1:0", "--port-fd", fd_text,
-              (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    char text[16] = "";
-    ssize_t n = child > 0 ? read(ends[0], text, sizeof text - 1) : -1;
-    close(ends[0]);
-    g->mock_pid = child;
-    *port = (uint16_t)(n > 0 ? strtoul(text, NULL, 10) : 0);
-    return *port != 0;
-}
-
-static void gateway_stop_mock(struct weir_gateway *g)
-{
-    if (g->mock_pid <= 0)
-        return;
-    kill(g->mock_pid, SIGKILL);
-    waitpid(g->mock_pid, NULL, 0);
-    g->mock_pid = 0;
-}
-
 /* ---- signals, drain, house-keeping ---- */
 
 static void gateway_stop(struct weir_gateway *g, int status)
@@ -235,18 +193,7 @@ static void gateway_signal(struct weir_io *io, uint32_t events)
         (struct weir_gateway *)((char *)io - offsetof(struct weir_gateway, signal_io));
     struct signalfd_siginfo info;
     while (read(io->fd, &info, sizeof info) == sizeof info) {
-        if (info.ssi_signo == SIGCHLD) {
-            int status;
-            if (g->mock_pid > 0 && waitpid(g->mock_pid, &status, WNOHANG) == g->mock_pid) {
-                g->mock_pid = 0;
-                if (g->signals == 0)
-                    weir_log_message(
-                        g->log, WEIR_LOG_ERROR,
-                        "the built-in mock upstream ended (status %d): requests will be refused; "
-                        "restart weir, or give it --upstream",
-                        status);
-            }
-        } else if (++g->signals == 1) {
+        if (++g->signals == 1) {
             gateway_drain(g);
         } else {
             weir_log_message(g->log, WEIR_LOG_WARN,
@@ -293,7 +240,6 @@ static bool gateway_watch_signals(struct weir_gateway *g)
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGCHLD);
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         return false;
     signal(SIGPIPE, SIG_IGN);
@@ -325,10 +271,6 @@ static bool gateway_make_targets(struct weir_gateway *g, char *error_text, size_
                                           .ca_file = u->tls_ca_file,
                                           .pool_idle_ns = u->timeouts.pool_idle_ns,
                                           .pool_max = u->max_in_flight};
-        if (g->config->builtin_mock && i == 0 && !gateway_start_mock(g, &rules.port)) {
-            snprintf(error_text, error_bytes, "the built-in mock upstream did not start");
-            return false;
-        }
         g->targets[i] = weir_target_create(g->client, &rules, error_text, error_bytes);
         if (!g->targets[i])
             return false;
@@ -445,7 +387,6 @@ static void gateway_free(struct weir_gateway *g)
     if (g->client)
         weir_client_destroy(g->client);
     weir_tls_destroy(g->tls);
-    gateway_stop_mock(g);
     weir_tenancy_destroy(g->tenancy);
     weir_keys_close(g->keys);
     weir_store_close(g->store);

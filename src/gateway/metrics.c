@@ -53,7 +53,7 @@ void weir_metrics_finish(struct weir_metrics *m, const struct weir_request *r,
     m->output_tok += metrics_known(s->usage.output_tok);
     m->charged_tok += s->charged_tok;
     m->estimated += s->estimated;
-    if (r->metered && s->status == 200) {
+    if (r->metered && s->status == 200 && !s->client_gone) {
         m->finished_uncounted = s->usage.input_tok > 0 ? 0 : m->finished_uncounted + 1;
         if (m->finished_uncounted == METRICS_UNCOUNTED_WARN)
             weir_log_message(r->g->log, WEIR_LOG_WARN,

@@ -115,7 +115,6 @@ struct weir_gateway {
     bool keys_troubled;      /* the key file cannot be read; said once */
     int exit_status;
     uint8_t *scratch; /* WEIR_SCRATCH_BYTES, for edited bytes of one read */
-    int mock_pid;
 };
 
 #define WEIR_SCRATCH_BYTES (256u * 1024u + WEIR_SSE_EDIT_HOLD)

@@ -1,0 +1,106 @@
+/* mock: `weir mock`, the flags of the synthetic model server. */
+#include "mock/mock.h"
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "gateway/config_value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option mock_options[] = {
+    {"--listen", "A:P", "where it listens (127.0.0.1:8767; port 0 takes any)", NULL},
+    {"--plain", NULL, "answer at once, without the model of replicas", NULL},
+    {"--replicas", "N", "replicas that generate (4)", NULL},
+    {"--sequences", "N", "requests in one replica's batch at most (48)", NULL},
+    {"--step", "TIME", "time of one decode step of an empty batch (6ms)", NULL},
+    {"--step-sequence", "TIME", "more for each sequence in the batch (250us)", NULL},
+    {"--latency", "TIME", "before anything of an answer (0)", NULL},
+    {"--output", "N", "output tokens when the request sets no smaller limit (24)", NULL},
+    {"--gap", "TIME", "with --plain: between two events of a stream (0: all at once)", NULL},
+    {"--in-flight", "N", "answer 429 above so many at once (0: never)", NULL},
+    {"--key", "TEXT", "the only credential that is accepted (any)", NULL},
+    {"--fault", "WORDS", "what goes wrong: status=503, retry-after=2, stall=head, cut=5, ...",
+     NULL},
+    {"--fault-every", "N", "the fault strikes every n-th request (1)", NULL},
+};
+
+static const struct cli_command mock_command = {
+    .name = "weir mock",
+    .usage = "[flags]",
+    .summary = "Runs a synthetic model server that speaks the OpenAI and the Anthropic API.",
+    .help =
+        "Faults, separated by ';', for all requests by --fault or for one by a mock-fault header:\n"
+        "  status=N retry-after=S retry-after-ms=MS latency=TIME stall=head|body reset=head|body\n"
+        "  cut=N (events, or bytes of a whole answer; with end=tidy the framing is ended "
+        "properly)\n"
+        "  error=N (an in-band error after N events) bytewise gzip html redirect early nousage\n"
+        "What was received: GET /mock/stats, GET /mock/requests.\n",
+    .options = mock_options,
+    .options_count = WEIR_COUNT(mock_options),
+    .words_max = 0,
+};
+
+static void mock_print_ready(uint16_t port)
+{
+    printf("weir mock %s listens on port %u\n", WEIR_VERSION, port);
+    fflush(stdout);
+}
+
+/* The value of a flag as a count up to max; false: said on standard error. */
+static bool mock_count(const struct cli_args *args, const char *flag, uint64_t max, uint32_t *out)
+{
+    const char *text = cli_value(&mock_command, args, flag);
+    uint64_t value;
+    if (!text)
+        return true;
+    if (!weir_value_count(text, &value) || value > max) {
+        fprintf(stderr, "weir mock: %s must be a whole number up to %llu, not '%s'\n", flag,
+                (unsigned long long)max, text);
+        return false;
+    }
+    *out = (uint32_t)value;
+    return true;
+}
+
+static bool mock_duration(const struct cli_args *args, const char *flag, uint64_t *out_ns)
+{
+    const char *text = cli_value(&mock_command, args, flag);
+    if (!text || weir_value_duration(text, out_ns))
+        return true;
+    fprintf(stderr, "weir mock: %s must be a time as in 250ms or 5s, not '%s'\n", flag, text);
+    return false;
+}
+
+int cli_mock(int argc, char **argv)
+{
+    struct cli_args args;
+    enum cli_parsed parsed = cli_parse(&mock_command, argc, argv, &args);
+    if (parsed != CLI_GO)
+        return parsed == CLI_DONE ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
+    struct weir_mock_config config = weir_mock_config_default();
+    const char *listen = cli_value(&mock_command, &args, "--listen");
+    if (listen)
+        config.listen = listen;
+    config.plain = cli_value(&mock_command, &args, "--plain") != NULL;
+    config.key = cli_value(&mock_command, &args, "--key");
+    config.fault = cli_value(&mock_command, &args, "--fault");
+    config.ready = mock_print_ready;
+    if (!mock_count(&args, "--replicas", 1024, &config.replicas) ||
+        !mock_count(&args, "--sequences", 65536, &config.sequences) ||
+        !mock_count(&args, "--output", 65536, &config.output_tok) ||
+        !mock_count(&args, "--in-flight", 1000000, &config.in_flight_max) ||
+        !mock_count(&args, "--fault-every", 1000000, &config.fault_every) ||
+        !mock_duration(&args, "--step", &config.step_ns) ||
+        !mock_duration(&args, "--step-sequence", &config.step_sequence_ns) ||
+        !mock_duration(&args, "--latency", &config.latency_ns) ||
+        !mock_duration(&args, "--gap", &config.plain_gap_ns))
+        return CLI_USAGE_STATUS;
+    if (config.replicas == 0 || config.sequences == 0 || config.fault_every == 0 ||
+        config.step_ns == 0) {
+        fputs("weir mock: --replicas, --sequences, --fault-every and --step must be above 0\n",
+              stderr);
+        return CLI_USAGE_STATUS;
+    }
+    return weir_mock_serve(&config);
+}
