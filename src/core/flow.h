@@ -111,6 +111,8 @@ struct weir_call_facts {
     bool sent;       /* a request byte may have reached the upstream */
     uint32_t status; /* 0: no answer line came */
     struct weir_flow_usage usage;
+    bool
+        usage_is_final; /* the provider's last word on usage was seen, however the exchange ended */
     uint64_t output_seen_bytes; /* of output text, for an estimate when usage never came */
     uint64_t answer_bytes;
 };

@@ -6,9 +6,9 @@
  *   else (no usage: cut, timed out, client gone,   the input estimate and the output observed,
  * rounded up, or an answer without any)                      flagged
  *
- * Told usage of an exchange that did not end as it should may be from its middle: output is then at
- * least what was observed. A complete answer of which nothing could be read is charged its whole
- * estimate. */
+ * Told usage of an exchange that did not end as it should may be from its middle, unless the host
+ * knows that it was the last word: output is then at least what was observed. A complete answer of
+ * which nothing could be read is charged its whole estimate. */
 #include "core/flow_private.h"
 
 static bool charge_is_error(uint32_t status)
@@ -52,7 +52,7 @@ static uint64_t charge_output(const struct flow_request *r, const struct weir_ca
                               bool *is_estimated)
 {
     uint64_t seen_tok = charge_cap(weir_estimate_output_tok(facts->output_seen_bytes));
-    bool is_whole = facts->end == WEIR_CALL_COMPLETE;
+    bool is_whole = facts->end == WEIR_CALL_COMPLETE || facts->usage_is_final;
     if (facts->usage.output_tok >= 0) {
         uint64_t told_tok = charge_cap((uint64_t)facts->usage.output_tok);
         if (is_whole || told_tok >= seen_tok)

@@ -405,6 +405,9 @@ static void upcall_read_usage(struct weir_request *r)
     weir_usage_finish(&a->usage);
     const struct weir_usage_seen *seen = &a->usage.seen;
     r->facts.output_seen_bytes = a->is_failed_read ? r->facts.answer_bytes : seen->output_bytes;
+    /* OpenAI says usage once, at the end; Anthropic says output counts before it too. */
+    r->facts.usage_is_final =
+        seen->complete || (r->dialect == WEIR_DIALECT_OPENAI && seen->output_known);
     r->facts.usage = (struct weir_flow_usage){
         .input_tok = upcall_count(seen->input_known, seen->input_total_tok),
         .cached_tok = upcall_count(seen->input_known, seen->cache_read_tok),
