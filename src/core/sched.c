@@ -14,7 +14,7 @@ static const struct sched_order *const orders[] = {
 /* The parts of a scheduler's memory, each starting a cache line. Parts that a policy does not use
  * stay untouched zero memory. */
 struct layout {
-    size_t sched, tenants, heap_entries, heap_place, due, later, bytes;
+    size_t sched, tenants, heap_entries, heap_place, set_0, set_1, bytes;
 };
 
 static size_t reserve_part(size_t *end, size_t bytes)
@@ -34,8 +34,8 @@ static struct layout layout_of(struct weir_sched_limits limits)
     at.heap_entries =
         reserve_part(&at.bytes, (tenants + WEIR_HEAP_SPARE) * sizeof(struct weir_heap_entry));
     at.heap_place = reserve_part(&at.bytes, tenants * sizeof(uint32_t));
-    at.due = reserve_part(&at.bytes, set_bytes);
-    at.later = reserve_part(&at.bytes, set_bytes);
+    at.set_0 = reserve_part(&at.bytes, set_bytes);
+    at.set_1 = reserve_part(&at.bytes, set_bytes);
     return at;
 }
 
@@ -61,8 +61,8 @@ struct weir_sched *weir_sched_init(void *mem, size_t bytes, struct weir_sched_li
     s->tenants = (void *)(start + at.tenants);
     weir_heap_init(&s->heap, (void *)(start + at.heap_entries), (void *)(start + at.heap_place),
                    limits.tenants_max);
-    weir_bits_init(&s->round.due, (void *)(start + at.due), limits.tenants_max);
-    weir_bits_init(&s->round.later, (void *)(start + at.later), limits.tenants_max);
+    weir_bits_init(&s->round.set[0], (void *)(start + at.set_0), limits.tenants_max);
+    weir_bits_init(&s->round.set[1], (void *)(start + at.set_1), limits.tenants_max);
     return s;
 }
 

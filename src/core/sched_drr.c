@@ -9,15 +9,17 @@
 
 static void drr_arrive(struct weir_sched *s, uint32_t tenant)
 {
-    bool passed = sched_round_has_passed(&s->round, tenant);
     struct sched_tenant *t = sched_tenant(s, tenant);
-    sched_round_move(&s->round, t, tenant, passed ? SCHED_LATER : SCHED_DUE);
+    if (sched_round_has_passed(&s->round, tenant))
+        sched_round_later(&s->round, t, tenant);
+    else
+        sched_round_due(&s->round, t, tenant);
 }
 
 static void drr_leave(struct weir_sched *s, uint32_t tenant)
 {
     struct sched_tenant *t = sched_tenant(s, tenant);
-    sched_round_move(&s->round, t, tenant, SCHED_OUT);
+    sched_round_out(&s->round, t, tenant);
     t->turns_left = 0;
 }
 
@@ -46,7 +48,7 @@ static void drr_charge(struct weir_sched *s, uint32_t tenant, uint64_t work_uwor
     if (t->items == 0)
         drr_leave(s, tenant);
     else if (t->turns_left == 0)
-        sched_round_move(&s->round, t, tenant, SCHED_LATER);
+        sched_round_later(&s->round, t, tenant);
 }
 
 /* The request that was not sent after all is added to the turn: to the one that has begun, to the
@@ -58,9 +60,9 @@ static void drr_put_back(struct weir_sched *s, uint32_t tenant, uint64_t work_uw
     struct sched_tenant *t = sched_tenant(s, tenant);
     if (t->suspended)
         return;
-    bool turn_to_come = t->where == SCHED_DUE && t->turns_left == 0;
+    bool turn_to_come = sched_round_is_due(&s->round, t) && t->turns_left == 0;
     t->turns_left += turn_to_come ? sched_weight(t) + 1 : 1;
-    sched_round_move(&s->round, t, tenant, SCHED_DUE);
+    sched_round_due(&s->round, t, tenant);
 }
 
 static void drr_correct(struct weir_sched *s, uint32_t tenant, int64_t delta_uwork)

@@ -86,7 +86,7 @@ static void sleepers_sort(struct weir_sched *s, uint32_t level, uint64_t digits)
             link = t->next;
             t->where = SCHED_OUT;
             if (t->counter < s->granted)
-                sched_round_move(&s->round, t, tenant, SCHED_DUE);
+                sched_round_due(&s->round, t, tenant);
             else
                 sleepers_add(s, t, tenant);
         }
@@ -126,10 +126,10 @@ static void end_era(struct weir_sched *s)
 static void wait_for_grant(struct weir_sched *s, struct sched_tenant *t, uint32_t tenant)
 {
     if (t->counter < s->granted_next) {
-        sched_round_move(&s->round, t, tenant, SCHED_LATER);
+        sched_round_later(&s->round, t, tenant);
         return;
     }
-    sched_round_move(&s->round, t, tenant, SCHED_OUT);
+    sched_round_out(&s->round, t, tenant);
     sleepers_add(s, t, tenant);
 }
 
@@ -137,13 +137,13 @@ static void take_out(struct weir_sched *s, struct sched_tenant *t, uint32_t tena
 {
     if (t->where >= SCHED_ASLEEP)
         sleepers_remove(s, t);
-    sched_round_move(&s->round, t, tenant, SCHED_OUT);
+    sched_round_out(&s->round, t, tenant);
 }
 
 static void start_round(struct weir_sched *s)
 {
     uint64_t q = s->granted_next - s->granted;
-    if (weir_bits_next(&s->round.later, 0) == WEIR_NONE) {
+    if (!sched_round_has_later(&s->round)) {
         /* All sleep: the rounds in which nobody could be served are granted in one step. */
         uint64_t first = sleepers_first(&s->sleepers);
         if (first >= s->granted_next) {
@@ -171,7 +171,7 @@ static void cost_arrive(struct weir_sched *s, uint32_t tenant)
     bool passed = sched_round_has_passed(&s->round, tenant);
     sched_counter_lift(t, passed ? s->granted : s->granted_prev);
     if (t->counter < s->granted)
-        sched_round_move(&s->round, t, tenant, SCHED_DUE);
+        sched_round_due(&s->round, t, tenant);
     else
         wait_for_grant(s, t, tenant);
 }
@@ -210,7 +210,7 @@ static void cost_charge(struct weir_sched *s, uint32_t tenant, uint64_t work_uwo
     s->mean_x64 = s->mean_x64 - s->mean_x64 / 64 + work_uwork;
     sched_counter_add(t, work_uwork, s->granted);
     if (t->items == 0)
-        sched_round_move(&s->round, t, tenant, SCHED_OUT);
+        sched_round_out(&s->round, t, tenant);
     else if (t->counter >= s->granted)
         wait_for_grant(s, t, tenant);
 }
@@ -226,7 +226,7 @@ static void cost_put_back(struct weir_sched *s, uint32_t tenant, uint64_t work_u
     if (!in_order)
         sched_counter_lift(t, weir_sub_sat_u64(s->granted, 1));
     if (t->counter < s->granted)
-        sched_round_move(&s->round, t, tenant, SCHED_DUE);
+        sched_round_due(&s->round, t, tenant);
     else
         wait_for_grant(s, t, tenant);
 }

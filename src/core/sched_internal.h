@@ -30,7 +30,7 @@ struct sched_tenant {
     uint32_t head, tail; /* its FIFO: 1 + item; 0 = empty */
     uint32_t items;
     uint32_t turns_left; /* drr: of the turn that has begun; 0 = none has */
-    uint32_t where;      /* drr, drr-cost: SCHED_OUT, _DUE, _LATER, or _ASLEEP + the list */
+    uint32_t where;      /* drr, drr-cost: SCHED_OUT, _IN_SET + 0 or 1, _ASLEEP + the list */
     uint32_t next, prev; /* drr-cost: 1 + tenant, in the list of sleepers */
     uint32_t unused;
 };
@@ -66,20 +66,31 @@ extern const struct sched_order sched_order_vtc;
  * indices; those of `later` have been, or came behind the place the round has reached. The order of
  * two tenants is thus the same in every round, on which the bounds rest. */
 struct sched_round {
-    struct weir_bits due;
-    struct weir_bits later;
-    uint32_t place;  /* no member of due is below */
+    struct weir_bits set[2];
+    uint32_t due;    /* which of them is due; they change places from round to round */
+    uint32_t place;  /* no tenant that is due is below */
     uint32_t passed; /* 1 + the highest index visited in this round; 0 = none */
 };
 
-/* Where a tenant stands (sched_tenant.where); from SCHED_ASLEEP on it is a list of sleepers. */
-enum { SCHED_OUT, SCHED_DUE, SCHED_LATER, SCHED_ASLEEP };
+/* sched_tenant.where: in no set, in set 0 or 1, or, from SCHED_ASLEEP on, in a list of sleepers. */
+enum { SCHED_OUT, SCHED_IN_SET, SCHED_ASLEEP = SCHED_IN_SET + 2 };
 
 /* The next tenant that is due, WEIR_NONE when the round is over. */
 uint32_t sched_round_next(struct sched_round *r);
 
 /* The later ones become due. Nobody is due. */
 void sched_round_start(struct sched_round *r);
+
+/* Whether somebody waits for the next round. */
+static inline bool sched_round_has_later(const struct sched_round *r)
+{
+    return weir_bits_next(&r->set[!r->due], 0) != WEIR_NONE;
+}
+
+static inline bool sched_round_is_due(const struct sched_round *r, const struct sched_tenant *t)
+{
+    return t->where == SCHED_IN_SET + r->due;
+}
 
 /* Whether the round has gone by this tenant: it waits for the next round. */
 static inline bool sched_round_has_passed(const struct sched_round *r, uint32_t tenant)
@@ -95,9 +106,10 @@ static inline void sched_round_visit(struct sched_round *r, uint32_t tenant)
         r->passed = tenant + 1;
 }
 
-/* Moves a tenant that is not asleep to out, due or later. Due again though passed, it goes next. */
-void sched_round_move(struct sched_round *r, struct sched_tenant *t, uint32_t tenant,
-                      uint32_t where);
+/* Moves a tenant that is not asleep, wherever it is. Due again though passed, it goes next. */
+void sched_round_out(struct sched_round *r, struct sched_tenant *t, uint32_t tenant);
+void sched_round_due(struct sched_round *r, struct sched_tenant *t, uint32_t tenant);
+void sched_round_later(struct sched_round *r, struct sched_tenant *t, uint32_t tenant);
 
 #define SCHED_SLEEP_LEVELS 11u /* of 6 bits: 64 bits */
 
