@@ -139,7 +139,8 @@ void weir_gateway_pump(struct weir_gateway *g)
     if (!g->dirty && now_ns < weir_flow_due_ns(g->flow) && !effects_collect(g, now_ns))
         return;
     g->dirty = false;
-    weir_flow_tick(g->flow, now_ns);
+    if (now_ns >= weir_flow_due_ns(g->flow))
+        weir_flow_tick(g->flow, now_ns);
     while (again) {
         struct weir_effect e;
         weir_flow_pump(g->flow, now_ns);

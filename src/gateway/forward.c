@@ -10,8 +10,7 @@
 #include "gateway/state.h"
 #include "net/http1_write.h"
 
-#define FORWARD_HEAD_KEPT_BYTES 4096u /* a larger buffer is given back after the call */
-#define FORWARD_EXTRA_BYTES 1024u     /* request line, host, credential, framing */
+#define FORWARD_EXTRA_BYTES 1024u /* request line, framing, what we add */
 
 /* Fields that can carry a credential of the client. All of them go when the client's credential
  * must not leave. */
@@ -20,27 +19,46 @@
      WEIR_HTTP_BIT(WEIR_HTTP_API_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_X_GOOG_API_KEY) |                  \
      WEIR_HTTP_BIT(WEIR_HTTP_COOKIE))
 
-static void forward_host(struct weir_http_out *out, const struct weir_config_upstream *u)
+/* The lines that are the same in every head for an upstream, in each dialect: host, and its
+ * credential. */
+bool weir_forward_prepare(struct weir_gateway *g)
 {
-    char host[300];
-    bool literal6 = strchr(u->host, ':') != NULL;
-    bool usual_port = u->port == (u->is_tls ? 443 : 80);
-    int n = snprintf(host, sizeof host, literal6 ? "[%s]" : "%s", u->host);
-    if (!usual_port && n > 0 && (size_t)n < sizeof host)
-        snprintf(host + n, sizeof host - (size_t)n, ":%u", u->port);
-    weir_http_write_header_text(out, "host", host);
+    g->forward = calloc(g->config->upstreams_count, sizeof *g->forward);
+    if (!g->forward)
+        return false;
+    for (uint32_t i = 0; i < g->config->upstreams_count; i++) {
+        const struct weir_config_upstream *u = &g->config->upstreams[i];
+        bool literal6 = strchr(u->host, ':') != NULL;
+        bool usual_port = u->port == (u->is_tls ? 443 : 80);
+        char port[8] = "";
+        if (!usual_port)
+            snprintf(port, sizeof port, ":%u", u->port);
+        for (int d = 0; d < 2; d++) {
+            const char *field =
+                d == WEIR_DIALECT_ANTHROPIC ? "x-api-key: " : "authorization: Bearer ";
+            int n = asprintf(&g->forward[i].lines[d], "host: %s%s%s%s\r\n%s%s%s",
+                             literal6 ? "[" : "", u->host, literal6 ? "]" : "", port,
+                             u->key ? field : "", u->key ? u->key : "", u->key ? "\r\n" : "");
+            if (n < 0) {
+                g->forward[i].lines[d] = NULL;
+                return false;
+            }
+            g->forward[i].bytes[d] = (size_t)n;
+        }
+    }
+    return true;
 }
 
-static void forward_credential(struct weir_http_out *out, const struct weir_config_upstream *u,
-                               enum weir_dialect dialect)
+void weir_forward_free(struct weir_gateway *g)
 {
-    if (dialect == WEIR_DIALECT_ANTHROPIC) {
-        weir_http_write_header_text(out, "x-api-key", u->key);
-    } else {
-        weir_http_write_raw(out, WEIR_SLICE("authorization: Bearer "));
-        weir_http_write_raw(out, weir_slice_of(u->key));
-        weir_http_write_raw(out, WEIR_SLICE("\r\n"));
-    }
+    for (uint32_t i = 0; g->forward && i < g->config->upstreams_count; i++)
+        for (int d = 0; d < 2; d++) {
+            if (g->forward[i].lines[d])
+                explicit_bzero(g->forward[i].lines[d], g->forward[i].bytes[d]);
+            free(g->forward[i].lines[d]);
+        }
+    free(g->forward);
+    g->forward = NULL;
 }
 
 /* In key mode a key may also sit in a field we do not know. */
@@ -74,8 +92,9 @@ bool weir_forward_head(struct weir_request *r, uint32_t upstream, bool has_body,
     const struct weir_gateway *g = r->g;
     const struct weir_config_upstream *u = &g->config->upstreams[upstream];
     const struct weir_http_head *from = weir_exchange_head(r->x);
-    size_t room = from->head_bytes + FORWARD_EXTRA_BYTES + strlen(u->host) + strlen(u->prefix) +
-                  (u->key ? strlen(u->key) : 0);
+    struct weir_slice lines = {g->forward[upstream].lines[r->dialect],
+                               g->forward[upstream].bytes[r->dialect]};
+    size_t room = from->head_bytes + FORWARD_EXTRA_BYTES + lines.bytes + strlen(u->prefix);
     if (r->head_room < room) {
         char *bigger = realloc(r->head, room);
         if (!bigger)
@@ -100,9 +119,7 @@ bool weir_forward_head(struct weir_request *r, uint32_t upstream, bool has_body,
 
     struct weir_http_out out = {.buf = r->head, .room = r->head_room};
     weir_http_write_request(&out, from->method, (struct weir_slice){joined, joined_bytes});
-    forward_host(&out, u);
-    if (u->key)
-        forward_credential(&out, u, r->dialect);
+    weir_http_write_raw(&out, lines);
     forward_headers(&out, from, skip, key_mode);
     if (identity)
         weir_http_write_raw(&out, WEIR_SLICE("accept-encoding: identity\r\n"));

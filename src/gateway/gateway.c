@@ -354,7 +354,7 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     g->scratch = malloc(WEIR_SCRATCH_BYTES);
     g->routes = weir_routes_create(c, GATEWAY_MODELS_MAX);
     if (!g->scratch || !g->routes || !weir_metrics_init(&g->metrics, c->upstreams_count) ||
-        !gateway_make_flow(g) || !gateway_make_ledger(g))
+        !weir_forward_prepare(g) || !gateway_make_flow(g) || !gateway_make_ledger(g))
         return false;
     g->turn_hook.run = gateway_turn_end;
     g->due_timer.fire = gateway_due;
@@ -391,6 +391,7 @@ static void gateway_free(struct weir_gateway *g)
     weir_keys_close(g->keys);
     weir_store_close(g->store);
     weir_routes_destroy(g->routes);
+    weir_forward_free(g);
     if (g->flow_memory)
         munmap(g->flow_memory, g->flow_bytes);
     weir_metrics_free(&g->metrics);

@@ -33,6 +33,12 @@
 struct weir_admin;
 struct weir_gateway;
 
+/* What every head for an upstream has in common, by dialect; see forward.c. */
+struct weir_forward {
+    char *lines[2];
+    size_t bytes[2];
+};
+
 #define WEIR_REQUEST_ID_BYTES 20 /* "wr_" + 16 hex + NUL */
 
 /* What is kept while an answer passes; recycled. */
@@ -92,6 +98,7 @@ struct weir_gateway {
     struct weir_store *store;
     struct weir_client *client;
     struct weir_target **targets; /* by upstream */
+    struct weir_forward *forward; /* by upstream */
     struct weir_server *server;
     struct weir_tls *tls; /* of the listener; NULL: plain */
     struct weir_admin *admin;
@@ -147,6 +154,9 @@ size_t weir_limit_headers(struct weir_gateway *g, uint32_t tenant, enum weir_dia
  * false: none is framed. false: it does not fit what upstreams accept, or memory is out. */
 WEIR_MUST_USE bool weir_forward_head(struct weir_request *r, uint32_t upstream, bool has_body,
                                      uint64_t body_bytes, struct weir_slice *head);
+
+WEIR_MUST_USE bool weir_forward_prepare(struct weir_gateway *g);
+void weir_forward_free(struct weir_gateway *g);
 
 /* upcall.c */
 void weir_upcall_start(struct weir_request *r, uint32_t upstream, uint64_t deadline_ns);
