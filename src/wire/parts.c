@@ -160,8 +160,8 @@ static bool key_is_frame(const struct weir_json_string *key)
 {
     return WEIR_JSON_IS(key, "role") || WEIR_JSON_IS(key, "id") || WEIR_JSON_IS(key, "status") ||
            WEIR_JSON_IS(key, "tool_call_id") || WEIR_JSON_IS(key, "tool_use_id") ||
-           WEIR_JSON_IS(key, "call_id") || WEIR_JSON_IS(key, "cache_control") ||
-           WEIR_JSON_IS(key, "detail");
+           WEIR_JSON_IS(key, "call_id") || WEIR_JSON_IS(key, "file_id") ||
+           WEIR_JSON_IS(key, "cache_control") || WEIR_JSON_IS(key, "detail");
 }
 
 /* One member of a message, an input item or a content part. */
