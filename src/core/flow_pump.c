@@ -74,7 +74,7 @@ static void tick_expired(struct weir_flow *f, struct flow_request *r, struct wei
     if (was_busy) {
         flow_busy_remove(f, r);
         refused->scope = r->busy_scope;
-    } else if (r->hold == FLOW_HOLD_ASKED) {
+    } else if (r->hold == FLOW_HOLD_ASKED && !(r->effects & UINT32_C(1) << WEIR_EFFECT_RESERVE)) {
         *refused =
             flow_refused(WEIR_REFUSAL_LEDGER_UNAVAILABLE, FLOW_HINT_SHORT_NS, WEIR_NONE, WEIR_NONE);
     }

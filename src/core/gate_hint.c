@@ -161,6 +161,8 @@ enum weir_refusal gate_foresee(const struct weir_gate *g, const struct gate_wait
 {
     const struct gate_pool *p = &g->pools[w->pool];
     uint64_t patience_ns = weir_sub_sat_u64(deadline_ns, now_ns);
+    if (deadline_ns < now_ns)
+        return gate_refuse(refused, WEIR_REFUSAL_QUEUE_TIMEOUT, HINT_MIN_NS, WEIR_NONE);
     uint64_t ahead = foresee_ahead(g, w);
     uint64_t tenant_ns = foresee_tenant_ns(g, w, ahead, now_ns);
     if (tenant_ns > patience_ns || (tenant_ns > 0 && g->tenants[w->tenant].rules.refuse_over))

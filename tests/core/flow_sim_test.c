@@ -45,6 +45,7 @@ static void plan_usage(struct sim *sim, struct sim_plan *p)
         p->usage.input_tok = (int64_t)pick(sim, 0, 400);
     if (odds(sim, 700))
         p->usage.output_tok = (int64_t)pick(sim, 0, 400);
+    p->usage_is_final = odds(sim, 300);
     if (odds(sim, 300))
         p->usage.cached_tok = (int64_t)pick(sim, 0, 500);
 }
@@ -164,10 +165,8 @@ static void chance_config(struct sim *draw, struct chance *ch, struct sim_config
         c->granted_tok[i] = odds(draw, 500) ? UINT64_C(1) << 40 : pick(draw, 300, 6000);
     c->pool_count = (uint32_t)pick(draw, 1, c->upstream_count);
     for (uint32_t i = 0; i < c->pool_count; i++)
-        c->pools[i] =
-            (struct weir_pool_rules){.policy = odds(draw, 300) ? WEIR_SCHED_FIFO : WEIR_SCHED_VTC,
-                                     .work_input = 1,
-                                     .work_output = 2};
+        c->pools[i] = (struct weir_pool_rules){
+            .policy = (enum weir_sched_policy)pick(draw, 0, 3), .work_input = 1, .work_output = 2};
     for (uint32_t i = 0; i < c->upstream_count; i++) {
         struct weir_pool_rules *p = &c->pools[i % c->pool_count];
         p->upstreams[p->upstream_count++] = i;

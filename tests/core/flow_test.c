@@ -1,47 +1,458 @@
-/* The life of requests in exact, simulated time. */
-#include "support/check.h"
-#include "support/sim_host.h"
+/* The life of requests in exact, simulated time: budget, retries, clients that leave, drain. */
+#include "flow_case.h"
 
-static void plan_fixed(struct sim *sim, const struct sim_request *r, uint32_t upstream,
-                       struct sim_plan *plan)
+/* --- budget --- */
+
+static void flow__holds_take_the_budget__waits_for_a_settle_in_order(void **state)
 {
-    (void)r;
-    (void)upstream;
-    *plan = *(const struct sim_plan *)sim->config.user;
+    (void)state;
+    struct weir_tenant_rules tenant[2];
+    struct sim_config c = sim_config_plain(8, tenant, 2);
+    struct script s = script_ok(1000 * MS);
+    s.of[0].usage = (struct weir_flow_usage){1, 0, 0, 1};
+    s.of[0].output_seen_bytes = 1;
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    struct weir_arrival a = sim_arrival(&sim, 0, 4, 100, 60 * SECOND);
+    uint32_t first = sim_arrive(&sim, &a);
+    sim.granted_tok[0] = sim.requests[first].reserve_tok * 2 + 5; /* room for two at a time */
+    uint32_t second = sim_arrive(&sim, &a), third = sim_arrive(&sim, &a);
+    a.tenant = 1; /* of the same scope */
+    uint32_t other = sim_arrive(&sim, &a);
+    CHECK_INT(wait_of(&sim, second), 0);
+    CHECK_INT(waiters_now(&sim), 2);
+    sim_run(&sim, sim.now_ns + 999 * MS);
+    CHECK_INT(waiters_now(&sim), 2);
+    CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+    CHECK_INT(wait_of(&sim, third), 1000 * MS);
+    CHECK_INT(wait_of(&sim, other), 1000 * MS);
+    sim_close_settled(&sim);
+}
+
+static void flow__budget_busy_or_spent__says_which(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[2];
+    struct sim_config c = sim_config_plain(8, tenant, 2);
+    tenant[1].scope = 1;
+    c.granted_tok[1] = 50;
+    struct script s = script_ok(5000 * MS);
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    struct weir_arrival a = sim_arrival(&sim, 0, 4, 100, 2 * SECOND);
+    uint32_t first = sim_arrive(&sim, &a);
+    sim.granted_tok[0] = sim.requests[first].reserve_tok + 5;
+    uint32_t busy = sim_arrive(&sim, &a);
+    sim_run(&sim, sim.now_ns + 2 * SECOND);
+    CHECK_INT(sim.requests[busy].refusal, WEIR_REFUSAL_BUDGET_BUSY);
+    CHECK_INT(sim.requests[busy].refused_ns - sim.requests[busy].arrived_ns, 2 * SECOND);
+    CHECK_INT(sim.requests[busy].refused.scope, 0);
+    CHECK(!sim.requests[busy].is_voided);
+    sim_run(&sim, sim.now_ns + 10 * SECOND); /* 200 used of what 103 or so were held for: overrun */
+    a = sim_arrival(&sim, 0, 4, 100, 2 * SECOND);
+    uint32_t spent = sim_arrive(&sim, &a);
+    CHECK_INT(sim.requests[spent].refusal, WEIR_REFUSAL_BUDGET_EXHAUSTED);
+    a.tenant = 1;
+    uint32_t never = sim_arrive(&sim, &a);
+    CHECK_INT(sim.requests[never].refusal, WEIR_REFUSAL_TOO_LARGE);
+    CHECK_INT(sim.requests[never].refused.scope, 1);
+    finish_all(&sim);
+}
+
+static int64_t ledger_two_seconds(struct sim *sim)
+{
+    (void)sim;
+    return (int64_t)(2 * SECOND);
 }
 
 static void
-flow__fourteen_jobs_at_two_a_second_and_burst_five__five_at_once_then_every_500_ms(void **state)
+flow__the_ledger_is_slow__the_permit_waits_and_nothing_is_sent_before_its_answer(void **state)
 {
     (void)state;
     struct weir_tenant_rules tenant[1];
-    struct sim_config c = sim_config_plain(64, tenant, 1);
-    c.upstreams[0].requests = (struct weir_rate){.rate_micro_per_s = 2 * 1000000, .capacity = 5};
-    struct sim_plan plan = sim_plan_ok(10 * WEIR_NS_PER_MS, 100, 100);
-    c.plan = plan_fixed;
-    c.user = &plan;
+    struct sim_config c = sim_config_plain(1, tenant, 1);
+    c.ledger_delay = ledger_two_seconds;
+    struct script s = script_ok(1000 * MS);
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    uint32_t first = arrive(&sim, 0, 60 * SECOND), second = arrive(&sim, 0, 60 * SECOND);
+    uint32_t hasty = arrive(&sim, 0, 1 * SECOND);
+    uint32_t gone = arrive(&sim, 0, 60 * SECOND);
+    sim_client_gone_at(&sim, sim.now_ns + SECOND / 2, gone);
+    sim_run(&sim, sim.now_ns + SECOND);
+    CHECK_INT(sim.requests[hasty].refusal, WEIR_REFUSAL_LEDGER_UNAVAILABLE);
+    CHECK(sim.requests[hasty].is_alive); /* until its hold can be given back */
+    CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+    CHECK_INT(wait_of(&sim, first), 2 * SECOND);
+    CHECK_INT(wait_of(&sim, second), 3 * SECOND); /* the ledger's time went by while it waited */
+    CHECK(sim.requests[hasty].is_voided);
+    CHECK(sim.requests[gone].is_voided);
+    CHECK_INT(sim.requests[gone].attempts, 0);
+    sim_close_settled(&sim);
+}
+
+/* --- retries and fallbacks --- */
+
+/* Pool 0: upstreams 0 and 1; pool 1: upstream 2, the fallback of both. */
+static struct sim_config config_fallback(struct weir_tenant_rules *tenant, struct script *s)
+{
+    struct sim_config c = sim_config_plain(4, tenant, 1);
+    c.upstream_count = 3;
+    c.pool_count = 2;
+    c.upstreams[0].fallback = 2;
+    c.upstreams[1] = c.upstreams[2] = c.upstreams[0];
+    c.upstreams[2].fallback = WEIR_NONE;
+    c.pools[0].upstream_count = 2;
+    c.pools[0].upstreams[1] = 1;
+    c.pools[1] = c.pools[0];
+    c.pools[1].upstream_count = 1;
+    c.pools[1].upstreams[0] = 2;
+    c.plan = script_plan;
+    c.user = s;
+    return c;
+}
+
+static void flow__no_byte_was_sent__each_target_is_tried_once_then_502_or_504(void **state)
+{
+    (void)state;
+    static const struct {
+        enum weir_call_end end;
+        enum weir_refusal refusal;
+    } rows[] = {{WEIR_CALL_CONNECT_FAILED, WEIR_REFUSAL_UPSTREAM_UNAVAILABLE},
+                {WEIR_CALL_CONNECT_TIMEOUT, WEIR_REFUSAL_UPSTREAM_TIMEOUT},
+                {WEIR_CALL_WRITE_FAILED, WEIR_REFUSAL_UPSTREAM_UNAVAILABLE}};
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        struct weir_tenant_rules tenant[1];
+        struct script s = script_ok(100 * MS);
+        struct sim_config c = config_fallback(tenant, &s);
+        struct sim sim;
+        sim_open(&sim, &c);
+        s.of[0] = s.of[1] = plan_fails(rows[i].end, false, 100 * MS);
+        uint32_t saved = arrive(&sim, 0, 60 * SECOND);
+        sim_run(&sim, sim.now_ns + SECOND);
+        CHECK_INT(sim.requests[saved].attempts, 3);
+        CHECK_INT(sim.requests[saved].summary.upstream, 2);
+        CHECK_INT(sim.requests[saved].refusal, WEIR_REFUSAL_NONE);
+        CHECK_INT(sim.requests[saved].settled_tok, 200);
+        s.of[2] = s.of[0];
+        uint32_t lost = arrive(&sim, 0, 60 * SECOND);
+        sim_run(&sim, sim.now_ns + SECOND);
+        CHECK_INT(sim.requests[lost].attempts, 3);
+        CHECK_INT(sim.requests[lost].refusal, rows[i].refusal);
+        CHECK_INT(sim.requests[lost].refused_ns - sim.requests[lost].arrived_ns, 300 * MS);
+        CHECK(sim.requests[lost].is_voided);
+        finish_all(&sim);
+    }
+}
+
+static void flow__bytes_were_sent__is_tried_again_only_with_an_idempotency_key(void **state)
+{
+    (void)state;
+    struct sim_plan plans[] = {plan_fails(WEIR_CALL_FIRST_BYTE_TIMEOUT, true, 100 * MS),
+                               plan_fails(WEIR_CALL_CUT, true, 100 * MS),
+                               plan_status(500, 100 * MS), plan_status(529, 100 * MS)};
+    for (size_t i = 0; i < WEIR_COUNT(plans); i++) {
+        for (uint32_t repeatable = 0; repeatable < 2; repeatable++) {
+            struct weir_tenant_rules tenant[1];
+            struct script s = script_ok(100 * MS);
+            struct sim_config c = config_fallback(tenant, &s);
+            struct sim sim;
+            sim_open(&sim, &c);
+            s.of[0] = plans[i];
+            struct weir_arrival a = sim_arrival(&sim, 0, 500, 100, 60 * SECOND);
+            a.repeatable = repeatable;
+            uint32_t r = sim_arrive(&sim, &a);
+            CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+            CHECK_INT(sim.requests[r].attempts, 1 + repeatable);
+            bool is_answer = plans[i].head_ns != WEIR_NEVER_NS; /* a 5xx passes, byte for byte */
+            CHECK_INT(sim.requests[r].is_head_passed, repeatable || is_answer);
+            CHECK(sim.requests[r].is_settled);
+            if (repeatable)
+                CHECK_INT(sim.requests[r].summary.status, 200);
+            sim_close_settled(&sim);
+        }
+    }
+}
+
+static void flow__4xx_and_429__are_never_tried_again(void **state)
+{
+    (void)state;
+    static const uint32_t statuses[] = {400, 401, 404, 409, 413, 429};
+    for (size_t i = 0; i < WEIR_COUNT(statuses); i++) {
+        struct weir_tenant_rules tenant[1];
+        struct script s = script_ok(100 * MS);
+        struct sim_config c = config_fallback(tenant, &s);
+        struct sim sim;
+        sim_open(&sim, &c);
+        s.of[0] = plan_status(statuses[i], 100 * MS);
+        struct weir_arrival a = sim_arrival(&sim, 0, 500, 100, 60 * SECOND);
+        a.repeatable = true;
+        uint32_t r = sim_arrive(&sim, &a);
+        CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+        CHECK_INT(sim.requests[r].attempts, 1);
+        CHECK_INT(sim.requests[r].summary.status, statuses[i]);
+        sim_close_settled(&sim);
+    }
+}
+
+static void flow__the_total_deadline_is_over__is_not_tried_again(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct script s = script_ok(100 * MS);
+    struct sim_config c = config_fallback(tenant, &s);
+    struct sim sim;
+    sim_open(&sim, &c);
+    s.of[0] = plan_fails(WEIR_CALL_CONNECT_TIMEOUT, false, 100 * MS);
+    struct weir_arrival a = sim_arrival(&sim, 0, 500, 100, 60 * SECOND);
+    a.total_deadline_ns = sim.now_ns + 100 * MS;
+    uint32_t r = sim_arrive(&sim, &a);
+    a.total_deadline_ns += 1;
+    uint32_t in_time = sim_arrive(&sim, &a);
+    CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+    CHECK_INT(sim.requests[r].attempts, 1);
+    CHECK_INT(sim.requests[r].refusal, WEIR_REFUSAL_UPSTREAM_TIMEOUT);
+    CHECK(sim.requests[in_time].refusal == WEIR_REFUSAL_NONE);
+    sim_close_settled(&sim);
+}
+
+static void
+flow__all_upstreams_of_a_pool_open__waiting_and_new_ones_go_to_the_fallback(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct script s = script_ok(100 * MS);
+    struct sim_config c = config_fallback(tenant, &s);
+    for (uint32_t i = 0; i < 3; i++)
+        c.upstreams[i].permits = 1;
+    struct sim sim;
+    sim_open(&sim, &c);
+    s.of[0] = s.of[1] = plan_status(500, 100 * MS);
+    uint32_t first = arrive_many(&sim, 0, 30, 600 * SECOND);
+    sim_run(&sim, sim.now_ns + SECOND);
+    CHECK_INT(sim.calls_total[0], 5);
+    CHECK_INT(sim.calls_total[1], 5);
+    uint32_t new = arrive(&sim, 0, 600 * SECOND);
+    CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+    for (uint32_t i = first + 10; i <= new; i++) {
+        CHECK_INT(sim.requests[i].refusal, WEIR_REFUSAL_NONE);
+        CHECK_INT(sim.requests[i].summary.upstream, 2);
+    }
+    s.of[2] = plan_status(500, 100 * MS); /* now the fallback falls ill too */
+    sim_run(&sim, sim.now_ns + 100 * SECOND);
+    s.of[0] = s.of[1] = plan_status(500, 100 * MS);
+    arrive_many(&sim, 0, 30, 600 * SECOND);
+    CHECK(sim_run_dry(&sim, sim.now_ns + 10 * SECOND));
+    new = arrive(&sim, 0, 600 * SECOND);
+    CHECK_INT(sim.requests[new].refusal, WEIR_REFUSAL_UPSTREAM_OPEN);
+    CHECK(sim.requests[new].refused.hint_ns > 0);
+    finish_all(&sim);
+}
+
+static void flow__of_two_upstreams__the_one_with_the_lower_share_in_flight_is_chosen(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct script s = script_ok(1000 * MS);
+    struct sim_config c = config_fallback(tenant, &s);
+    c.upstreams[0].permits = 2;
+    c.upstreams[1].permits = 6;
+    struct sim sim;
+    sim_open(&sim, &c);
+    arrive_many(&sim, 0, 4, 60 * SECOND);
+    CHECK_INT(sim.calls_now[0], 1);
+    CHECK_INT(sim.calls_now[1], 3);
+    arrive_many(&sim, 0, 4, 60 * SECOND);
+    CHECK_INT(sim.calls_now[0], 2);
+    CHECK_INT(sim.calls_now[1], 6);
+    finish_all(&sim);
+}
+
+/* --- clients that leave, and drain --- */
+
+static void flow__the_client_leaves__is_charged_only_what_was_sent(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t gone_ns;
+        bool sent;
+        uint64_t least_tok;
+    } rows[] = {{0, false, 0},          /* queued */
+                {1050 * MS, false, 0},  /* connecting */
+                {1150 * MS, true, 100}, /* sent, no answer yet: input by estimate */
+                {1250 * MS, true, 100}};
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        struct weir_tenant_rules tenant[1];
+        struct sim_config c = sim_config_plain(1, tenant, 1);
+        struct script s = script_ok(1000 * MS);
+        c.plan = script_plan;
+        c.user = &s;
+        struct sim sim;
+        sim_open(&sim, &c);
+        arrive(&sim, 0, 60 * SECOND);
+        s.of[0].sent_ns = 100 * MS;
+        s.of[0].head_ns = 200 * MS;
+        s.of[0].usage = (struct weir_flow_usage){-1, -1, -1, -1};
+        s.of[0].output_seen_bytes = 30;
+        s.of[0].cancel_ns = 10 * MS;
+        uint32_t r = arrive(&sim, 0, 60 * SECOND);
+        uint32_t next = arrive(&sim, 0, 60 * SECOND);
+        sim_client_gone_at(&sim, sim.now_ns + rows[i].gone_ns, r);
+        CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+        CHECK(sim.requests[r].is_voided != rows[i].sent);
+        CHECK(sim.requests[r].is_settled == rows[i].sent);
+        CHECK(sim.requests[r].settled_tok >= rows[i].least_tok);
+        CHECK(sim.requests[r].summary.client_gone);
+        /* the permit is free as soon as the call is over, 10 ms after the client left */
+        uint64_t want_ns = rows[i].gone_ns ? rows[i].gone_ns + 10 * MS : 1000 * MS;
+        CHECK_INT(wait_of(&sim, next), want_ns);
+        sim_close_settled(&sim);
+    }
+}
+
+static void flow__drain__serves_the_queue_for_a_while_then_refuses_then_cuts(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct sim_config c = sim_config_plain(1, tenant, 1);
+    struct script s = script_ok(1000 * MS);
+    c.plan = script_plan;
+    c.user = &s;
     struct sim sim;
     sim_open(&sim, &c);
     uint64_t start_ns = sim.now_ns;
-    for (uint32_t i = 0; i < 14; i++) {
-        struct weir_arrival a = sim_arrival(&sim, 0, 500, 100, 60 * WEIR_NS_PER_S);
-        sim_arrive(&sim, &a);
-    }
-    CHECK(sim_run_dry(&sim, start_ns + 100 * WEIR_NS_PER_S));
-    for (uint32_t i = 0; i < 14; i++) {
-        uint64_t want_ns = i < 5 ? 0 : (i - 4) * 500 * WEIR_NS_PER_MS;
-        CHECK_INT(sim.requests[i].dispatched_ns - start_ns, want_ns);
-        CHECK_INT(sim.requests[i].refusal, WEIR_REFUSAL_NONE);
-        CHECK_INT(sim.requests[i].settled_tok, 200);
-    }
+    uint32_t first = arrive(&sim, 0, 60 * SECOND);
+    uint32_t second = arrive(&sim, 0, 60 * SECOND);
+    uint32_t third = arrive(&sim, 0, 60 * SECOND);
+    sim_drain_at(&sim, start_ns + 100 * MS, start_ns + 1500 * MS, start_ns + 1700 * MS);
+    sim_run(&sim, start_ns + 200 * MS);
+    uint32_t new = arrive(&sim, 0, 60 * SECOND);
+    CHECK_INT(sim.requests[new].refusal, WEIR_REFUSAL_DRAINING);
+    CHECK(sim_run_dry(&sim, start_ns + 100 * SECOND));
+    CHECK_INT(sim.requests[first].refusal, WEIR_REFUSAL_NONE);
+    CHECK_INT(sim.requests[third].refusal, WEIR_REFUSAL_DRAINING);
+    CHECK_INT(sim.requests[third].refused_ns, start_ns + 1500 * MS);
+    CHECK(sim.requests[second].is_cut); /* its head had come at 1.5 s */
+    CHECK_INT(sim.requests[second].refused_ns, start_ns + 1700 * MS);
+    CHECK(sim.requests[second].is_settled);
     sim_close_settled(&sim);
+}
+
+static void flow__an_answer_that_is_cut__ends_in_a_cut_never_in_a_second_answer(void **state)
+{
+    (void)state;
+    static const struct {
+        enum weir_call_end end;
+        enum weir_refusal refusal;
+    } rows[] = {{WEIR_CALL_CUT, WEIR_REFUSAL_UPSTREAM_UNAVAILABLE},
+                {WEIR_CALL_IDLE_TIMEOUT, WEIR_REFUSAL_UPSTREAM_TIMEOUT},
+                {WEIR_CALL_TOTAL_TIMEOUT, WEIR_REFUSAL_UPSTREAM_TIMEOUT}};
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        struct weir_tenant_rules tenant[1];
+        struct script s = script_ok(1000 * MS);
+        struct sim_config c = config_fallback(tenant, &s);
+        struct sim sim;
+        sim_open(&sim, &c);
+        s.of[0].end = rows[i].end;
+        s.of[0].usage = (struct weir_flow_usage){120, 0, 0, 1}; /* from the stream's first event */
+        s.of[0].output_seen_bytes = 300;
+        struct weir_arrival a = sim_arrival(&sim, 0, 500, 400, 60 * SECOND);
+        a.repeatable = true; /* even so: the client has seen part of the first */
+        uint32_t r = sim_arrive(&sim, &a);
+        CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+        CHECK(sim.requests[r].is_cut);
+        CHECK_INT(sim.requests[r].attempts, 1);
+        CHECK_INT(sim.requests[r].refusal, rows[i].refusal);
+        CHECK_INT(sim.requests[r].settled_tok, 120 + 100); /* what was observed, not the 1 */
+        CHECK(sim.requests[r].is_naive_estimated);
+        sim_close_settled(&sim);
+    }
+}
+
+static void flow__events_for_a_request_that_is_gone__change_nothing(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct sim_config c = sim_config_plain(1, tenant, 1);
+    c.limits.requests_max = 1; /* the slot is used again at once */
+    struct script s = script_ok(100 * MS);
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    uint32_t first = arrive(&sim, 0, 60 * SECOND);
+    uint64_t old = sim.requests[first].id;
+    sim_run(&sim, sim.now_ns + SECOND);
+    uint32_t r = arrive(&sim, 0, 60 * SECOND);
+    CHECK(sim.requests[r].id != old);
+    struct weir_call_facts facts = {.end = WEIR_CALL_COMPLETE, .sent = true, .status = 200};
+    weir_flow_reserved(sim.flow, old, WEIR_RESERVE_EXHAUSTED, 0, sim.now_ns);
+    weir_flow_ended(sim.flow, old, &facts, sim.now_ns);
+    weir_flow_client_gone(sim.flow, old, sim.now_ns);
+    CHECK(!weir_flow_head(sim.flow, old, 200, 0, sim.now_ns));
+    weir_flow_client_gone(sim.flow, WEIR_NONE, sim.now_ns);
+    weir_flow_audit(sim.flow);
+    CHECK_INT(try(&sim, 0, 60 * SECOND), WEIR_REFUSAL_INTERNAL);
+    CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+    CHECK_INT(sim.requests[r].settled_tok, 200);
+    sim_close_settled(&sim);
+}
+
+static void flow__live_holds__can_be_listed(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct sim_config c = sim_config_plain(1, tenant, 1);
+    struct script s = script_ok(1000 * MS);
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    arrive(&sim, 0, 60 * SECOND);
+    arrive(&sim, 0, 60 * SECOND);
+    sim_run(&sim, sim.now_ns + 250 * MS);
+    struct weir_hold_view hold;
+    uint32_t cursor = 0, count = 0;
+    while (weir_flow_hold_view(sim.flow, &cursor, sim.now_ns, &hold)) {
+        CHECK_STR(hold.state, count == 0 ? "sent" : "waiting");
+        CHECK_INT(hold.age_ns, 250 * MS);
+        CHECK_INT(hold.estimate_tok, sim.requests[count].reserve_tok);
+        count++;
+    }
+    CHECK_INT(count, 2);
+    struct weir_tenant_view view;
+    weir_flow_tenant_view(sim.flow, 0, sim.now_ns, &view);
+    CHECK_INT(view.waiting, 1);
+    CHECK_INT(view.in_flight, 1);
+    CHECK_INT(view.longest_wait_ns, 250 * MS);
+    finish_all(&sim);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flow__holds_take_the_budget__waits_for_a_settle_in_order),
+        cmocka_unit_test(flow__budget_busy_or_spent__says_which),
         cmocka_unit_test(
-            flow__fourteen_jobs_at_two_a_second_and_burst_five__five_at_once_then_every_500_ms),
+            flow__the_ledger_is_slow__the_permit_waits_and_nothing_is_sent_before_its_answer),
+        cmocka_unit_test(flow__no_byte_was_sent__each_target_is_tried_once_then_502_or_504),
+        cmocka_unit_test(flow__bytes_were_sent__is_tried_again_only_with_an_idempotency_key),
+        cmocka_unit_test(flow__4xx_and_429__are_never_tried_again),
+        cmocka_unit_test(flow__the_total_deadline_is_over__is_not_tried_again),
+        cmocka_unit_test(
+            flow__all_upstreams_of_a_pool_open__waiting_and_new_ones_go_to_the_fallback),
+        cmocka_unit_test(flow__of_two_upstreams__the_one_with_the_lower_share_in_flight_is_chosen),
+        cmocka_unit_test(flow__the_client_leaves__is_charged_only_what_was_sent),
+        cmocka_unit_test(flow__drain__serves_the_queue_for_a_while_then_refuses_then_cuts),
+        cmocka_unit_test(flow__an_answer_that_is_cut__ends_in_a_cut_never_in_a_second_answer),
+        cmocka_unit_test(flow__events_for_a_request_that_is_gone__change_nothing),
+        cmocka_unit_test(flow__live_holds__can_be_listed),
     };
     return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
 }

@@ -331,7 +331,7 @@ static void naive_charge(struct sim_request *r, const struct weir_call_facts *fa
     uint64_t input = has_input ? (uint64_t)facts->usage.input_tok : r->reserve_tok - limit;
     uint64_t seen = (facts->output_seen_bytes + 2) / 3;
     uint64_t output;
-    bool is_whole = facts->end == WEIR_CALL_COMPLETE;
+    bool is_whole = facts->end == WEIR_CALL_COMPLETE || facts->usage_is_final;
     if (!has_input)
         r->is_naive_estimated = true;
     if (has_output && (is_whole || (uint64_t)facts->usage.output_tok >= seen)) {
@@ -358,6 +358,7 @@ static void call_end(struct sim *sim, uint32_t index, enum weir_call_end end)
                                     .usage = {-1, -1, -1, -1}};
     if (has_head) {
         facts.usage = p->usage;
+        facts.usage_is_final = p->usage_is_final;
         facts.output_seen_bytes = p->output_seen_bytes;
         facts.answer_bytes = p->answer_bytes;
     }

@@ -30,6 +30,7 @@ struct sim_plan {
     uint64_t pause_ns;
     enum weir_call_end end;
     struct weir_flow_usage usage; /* told by the end */
+    bool usage_is_final;
     uint64_t output_seen_bytes;
     uint64_t answer_bytes;
     uint64_t cancel_ns; /* from a CANCEL to its end; 0: at once */
