@@ -170,7 +170,8 @@ static void key_step(struct work *w, uint8_t b)
     name = key_names[e->key];
     if (b == '\\')
         e->json = JSON_KEY_ESCAPE;
-    if (e->key == KEY_OTHER || (uint8_t)name[e->match] != b) {
+    /* A NUL in the key is no end of the name. */
+    if (e->key == KEY_OTHER || b == 0 || (uint8_t)name[e->match] != b) {
         e->key = KEY_OTHER;
         member_keep(w);
     }

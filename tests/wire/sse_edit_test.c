@@ -156,6 +156,8 @@ static void usage_that_is_not_a_null_member_of_the_chunk__stays(void **state)
     };
     for (size_t i = 0; i < WEIR_COUNT(same); i++)
         check_text(same[i], same[i]);
+    static const char nul[] = "data: {\"a\":1,\"usage\0\":null}\n\n";
+    check_filter(nul, sizeof nul - 1, nul, sizeof nul - 1, "a NUL in the key");
 }
 
 static void usage_chunk__in_any_order_and_with_fields_around_it__goes_whole(void **state)
