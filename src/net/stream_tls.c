@@ -22,6 +22,7 @@ struct weir_tls_peer {
     uint16_t port;
     bool literal; /* host is an address: no SNI, and the certificate must name the address */
     SSL_SESSION *session;
+    X509 *refused; /* the last certificate that was not accepted, to explain it */
 };
 
 /* --- the socket as OpenSSL sees it ---
@@ -149,13 +150,26 @@ static int client_session_new(SSL *ssl, SSL_SESSION *session)
     return 1; /* the reference is ours now */
 }
 
+static int client_verified(int accepted, X509_STORE_CTX *verification)
+{
+    SSL *ssl = X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct weir_tls_peer *peer = SSL_get_app_data(ssl);
+    X509 *certificate = X509_STORE_CTX_get_current_cert(verification);
+    if (!accepted && certificate) {
+        X509_free(peer->refused);
+        X509_up_ref(certificate);
+        peer->refused = certificate;
+    }
+    return accepted;
+}
+
 struct weir_tls *weir_tls_client_create(const char *ca_file, char *error_text, size_t error_bytes)
 {
     struct weir_tls *tls = tls_create(TLS_client_method(), error_text, error_bytes);
     if (!tls)
         return NULL;
     static const unsigned char offer[] = "\x08http/1.1";
-    SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, client_verified);
     SSL_CTX_set_session_cache_mode(tls->ctx,
                                    SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
     SSL_CTX_sess_set_new_cb(tls->ctx, client_session_new);
@@ -202,6 +216,7 @@ void weir_tls_peer_destroy(struct weir_tls_peer *peer)
     if (!peer)
         return;
     SSL_SESSION_free(peer->session);
+    X509_free(peer->refused);
     free(peer->host);
     free(peer);
 }
@@ -421,7 +436,7 @@ static void certificate_fault_text(const struct weir_stream *s, long verdict, ch
                                    size_t text_bytes)
 {
     const char *host = s->peer->host;
-    X509 *certificate = SSL_get0_peer_certificate(s->ssl);
+    X509 *certificate = s->peer->refused;
     char detail[160];
     char who[300];
     snprintf(who, sizeof who, strchr(host, ':') ? "certificate of [%s]:%u" : "certificate of %s:%u",
