@@ -119,14 +119,14 @@ static inline void string_begin(struct weir_json_push *p, enum string what)
     p->high = 0;
 }
 
-/* The node that the key just read leads to, 0 for none. */
-static inline uint8_t find_key(const struct weir_json_push *p, const struct weir_push_node *at)
+/* The node that a key leads to, 0 for none. */
+static inline uint8_t find_key(const struct weir_push_node *at, const void *key, size_t bytes)
 {
-    if (!(at->lengths >> (p->word_bytes & 31) & 1))
+    if (!(at->lengths >> (bytes & 31) & 1))
         return 0;
     for (uint32_t i = 0; i < at->keys_now; i++)
-        if (at->keys[i].bytes == p->word_bytes &&
-            memcmp(at->keys[i].name, p->word, p->word_bytes) == 0)
+        if (at->keys[i].bytes == bytes && at->keys[i].name[0] == *(const char *)key &&
+            memcmp(at->keys[i].name, key, bytes) == 0)
             return at->keys[i].node;
     return 0;
 }
@@ -299,7 +299,7 @@ static void structure_step(struct weir_json_push *p, const struct weir_push_node
         return;
     case STATE_COLON:
         p->state = b == ':' ? STATE_VALUE : STATE_FAILED;
-        p->node = find_key(p, &schema[p->nodes[p->depth - 1]]);
+        p->node = find_key(&schema[p->nodes[p->depth - 1]], p->word, p->word_bytes);
         return;
     case STATE_NEXT:
         if (b == ',') {
@@ -358,6 +358,105 @@ static const uint8_t *skip_run(struct weir_json_push *p, const uint8_t *at, cons
     return at;
 }
 
+/* --- The fast lane: whole tokens that lie in this input --- *
+ *
+ * The machine below takes any split, a step a token or less. Nearly always, though, a token is
+ * whole in the input and plain (no escape, no white space around it): then it is taken here without
+ * going through the machine's states. What is not plain, or reaches the end of the input, is left
+ * where it is for the machine. Both must agree on every split; the tests feed all samples whole,
+ * byte by byte and at every split. */
+
+/* A scalar value that is plain and whole: where it ends, or NULL. */
+static const uint8_t *fast_scalar(struct weir_json_push *p, const struct weir_push_node *schema,
+                                  weir_push_fn *told, void *arg, const uint8_t *at,
+                                  const uint8_t *end)
+{
+    if (*at == '"') {
+        uint8_t node = schema[p->node].string ? schema[p->node].string : p->node;
+        enum weir_push_kind kind = schema[node].kind;
+        const uint8_t *text = at + 1, *stop = weir_scan_string(text, end);
+        if (stop == end || *stop != '"')
+            return NULL;
+        if (kind == WEIR_PUSH_WORD || kind == WEIR_PUSH_TEXT) {
+            p->node = node;
+            p->word_bytes = 0;
+            p->text_bytes = (size_t)(stop - text);
+            if (kind == WEIR_PUSH_WORD)
+                word_add(p, text, (size_t)(stop - text));
+            p->word[p->word_bytes] = 0;
+            told(arg, p, node, WEIR_PUSH_VALUE);
+        }
+        return stop + 1;
+    }
+    if (*at >= '0' && *at <= '9') {
+        uint64_t number = 0;
+        const uint8_t *digit = at;
+        for (; digit < end && *digit >= '0' && *digit <= '9' && digit - at < 18; digit++)
+            number = number * 10 + (uint64_t)(*digit - '0');
+        if (digit == end || is_number_byte(*digit))
+            return NULL;
+        if (schema[p->node].kind == WEIR_PUSH_WHOLE) {
+            p->whole = true;
+            p->number = number;
+            told(arg, p, p->node, WEIR_PUSH_VALUE);
+        }
+        return digit;
+    }
+    for (size_t i = 0; i < WEIR_COUNT(literals); i++) {
+        size_t n = i == 1 ? 5 : 4;
+        if (*at == (uint8_t)literals[i][0] && (size_t)(end - at) >= n &&
+            memcmp(at, literals[i], n) == 0)
+            return at + n;
+    }
+    return NULL;
+}
+
+/* Takes whole tokens from at while it can; the state is then again one between tokens. */
+static const uint8_t *fast_run(struct weir_json_push *p, const struct weir_push_node *schema,
+                               weir_push_fn *told, void *arg, const uint8_t *at, const uint8_t *end)
+{
+    while (at < end) {
+        bool array = p->arrays & 1;
+        if (p->state == STATE_NEXT) {
+            if (*at == ',') {
+                p->state = array ? STATE_VALUE : STATE_KEY;
+                if (array)
+                    p->node = schema[p->nodes[p->depth - 1]].element;
+            } else if (*at == (array ? ']' : '}')) {
+                container_end(p, schema, told, arg);
+            } else {
+                return at;
+            }
+            at++;
+        } else if (p->state == STATE_KEY || p->state == STATE_KEY_OR_END) {
+            if (*at != '"')
+                return at;
+            const uint8_t *stop = weir_scan_string(at + 1, end);
+            size_t bytes = (size_t)(stop - at) - 1;
+            if (end - stop < 2 || stop[0] != '"' || stop[1] != ':' || bytes >= WEIR_JSON_PUSH_WORD)
+                return at;
+            p->node = find_key(&schema[p->nodes[p->depth - 1]], at + 1, bytes);
+            p->state = STATE_VALUE;
+            at = stop + 2;
+        } else if (p->state == STATE_VALUE || p->state == STATE_VALUE_OR_END) {
+            if (*at == '{' || *at == '[') {
+                container_begin(p, schema, told, arg, *at++ == '[');
+                if (p->state == STATE_SKIP)
+                    at = skip_run(p, at, end);
+                continue;
+            }
+            const uint8_t *after = fast_scalar(p, schema, told, arg, at, end);
+            if (!after)
+                return at;
+            value_end(p);
+            at = after;
+        } else {
+            return at;
+        }
+    }
+    return at;
+}
+
 static const uint8_t *string_run(struct weir_json_push *p, weir_push_fn *told, void *arg,
                                  const uint8_t *at, const uint8_t *end)
 {
@@ -376,6 +475,12 @@ static const uint8_t *string_run(struct weir_json_push *p, weir_push_fn *told, v
     else
         string_end(p, told, arg);
     return stop + 1;
+}
+
+/* A state between tokens. */
+static inline bool is_between(uint8_t state)
+{
+    return state <= STATE_NEXT || state == STATE_DONE;
 }
 
 void weir_json_push_feed(struct weir_json_push *p, const struct weir_push_node *schema,
@@ -422,9 +527,12 @@ void weir_json_push_feed(struct weir_json_push *p, const struct weir_push_node *
         case STATE_COLON:
         case STATE_NEXT:
         case STATE_DONE:
+            at = fast_run(p, schema, told, arg, at, end);
+            if (at == end)
+                break;
             if (is_space(*at))
                 at++;
-            else
+            else if (is_between(p->state))
                 structure_step(p, schema, told, arg, *at++);
             break;
         }
