@@ -177,7 +177,10 @@ static enum weir_refusal edge_check_head(struct weir_request *r, const struct we
 {
     struct weir_gateway *g = r->g;
     uint64_t now_ns = weir_loop_now_ns(g->loop);
-    if (head->upgrade)
+    /* An offer of h2c may be ignored (RFC 9113 3.2), and some clients make it always. */
+    if (head->upgrade &&
+        !weir_slice_equal_caseless(weir_http_value_by_text(head, WEIR_SLICE("upgrade")),
+                                   WEIR_SLICE("h2c")))
         return WEIR_REFUSAL_UPGRADE;
     if (weir_http_text(head, head->path).at[0] != '/')
         return WEIR_REFUSAL_NOT_FOUND; /* OPTIONS * */

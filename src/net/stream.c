@@ -63,7 +63,8 @@ ssize_t stream_socket_write(struct weir_stream *s, const struct iovec *iov, size
     struct msghdr message = {.msg_iov = (struct iovec *)iov, .msg_iovlen = count};
     ssize_t n;
     do
-        n = sendmsg(s->io.fd, &message, MSG_NOSIGNAL);
+        n = count == 1 ? send(s->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL) /* cheaper */
+                       : sendmsg(s->io.fd, &message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     if (n >= 0) {
         s->out_bytes += (uint64_t)n;

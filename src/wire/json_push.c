@@ -122,7 +122,7 @@ static inline void string_begin(struct weir_json_push *p, enum string what)
 /* The node that a key leads to, 0 for none. */
 static inline uint8_t find_key(const struct weir_push_node *at, const void *key, size_t bytes)
 {
-    if (!(at->lengths >> (bytes & 31) & 1))
+    if (bytes == 0 || !(at->mask & WEIR_PUSH_MASK(*(const char *)key, bytes)))
         return 0;
     for (uint32_t i = 0; i < at->keys_now; i++)
         if (at->keys[i].bytes == bytes && at->keys[i].name[0] == *(const char *)key &&

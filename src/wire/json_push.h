@@ -41,12 +41,16 @@ struct weir_push_key {
         name, sizeof(name) - 1, node                                                               \
     }
 
+/* One of 64 bits, by a key's first letter and length. */
+#define WEIR_PUSH_MASK(first, bytes)                                                               \
+    (UINT64_C(1) << (((unsigned)(unsigned char)(first) + 7 * (unsigned)(bytes)) & 63))
+
 struct weir_push_node {
     enum weir_push_kind kind;
     uint8_t keys_now;
-    uint8_t element;  /* ARRAY: node of each element */
-    uint8_t string;   /* OBJECT, NOTED: the node to use when the value is a string; 0: none */
-    uint32_t lengths; /* OBJECT: bit n: some key has n bytes (or n + 32) */
+    uint8_t element; /* ARRAY: node of each element */
+    uint8_t string;  /* OBJECT, NOTED: the node to use when the value is a string; 0: none */
+    uint64_t mask;   /* OBJECT: the WEIR_PUSH_MASK of each key */
     const struct weir_push_key *keys;
 };
 

@@ -157,9 +157,9 @@ static void feed_json(struct weir_usage *u, const uint8_t *bytes, size_t n)
 
 /* --- What counts --- */
 
-static bool word_is(const char *word, const char *want)
+static inline bool word_is(const char *word, const char *want)
 {
-    return strcmp(word, want) == 0;
+    return word[0] == want[0] && strcmp(word, want) == 0;
 }
 
 static bool has_value(const struct weir_usage *u, enum weir_usage_field field)

@@ -1,153 +1,135 @@
 #include "wire/usage_schema.h"
 
-#define KEY(name, node)                                                                            \
+/* The keys that lead on from each kind of object. A list makes both the table and its mask, which
+ * says at once of most other keys that they lead nowhere. */
+#define KEYS_TOP(X)                                                                                \
+    X("type", TYPE)                                                                                \
+    X("choices", CHOICES)                                                                          \
+    X("usage", USAGE)                                                                              \
+    X("error", ERROR)                                                                              \
+    X("response", RESPONSE)                                                                        \
+    X("message", MESSAGE)                                                                          \
+    X("delta", DELTA)                                                                              \
+    X("content", CONTENT)                                                                          \
+    X("output", OUTPUT)                                                                            \
+    X("stop_reason", FINISH)                                                                       \
+    X("status", STATUS)                                                                            \
+    X("code", CODE)                                                                                \
+    X("input_tokens", FIELD_INPUT)
+
+#define KEYS_CHOICE(X)                                                                             \
+    X("index", INDEX)                                                                              \
+    X("delta", CHOICE_MESSAGE)                                                                     \
+    X("message", CHOICE_MESSAGE)                                                                   \
+    X("text", CHOICE_TEXT)                                                                         \
+    X("finish_reason", FINISH)
+
+#define KEYS_CHOICE_MESSAGE(X)                                                                     \
+    X("content", CHOICE_TEXT)                                                                      \
+    X("tool_calls", TOOL_CALLS)                                                                    \
+    X("function_call", FUNCTION)                                                                   \
+    X("refusal", OTHER_TEXT)                                                                       \
+    X("reasoning", OTHER_TEXT)                                                                     \
+    X("reasoning_content", OTHER_TEXT)
+
+#define KEYS_TOOL_CALL(X) X("function", FUNCTION)
+
+#define KEYS_FUNCTION(X)                                                                           \
+    X("name", OTHER_TEXT)                                                                          \
+    X("arguments", OTHER_TEXT)
+
+#define KEYS_USAGE(X)                                                                              \
+    X("prompt_tokens", FIELD_INPUT)                                                                \
+    X("completion_tokens", FIELD_OUTPUT)                                                           \
+    X("input_tokens", FIELD_INPUT)                                                                 \
+    X("output_tokens", FIELD_OUTPUT)                                                               \
+    X("prompt_tokens_details", INPUT_DETAILS)                                                      \
+    X("input_tokens_details", INPUT_DETAILS)                                                       \
+    X("completion_tokens_details", OUTPUT_DETAILS)                                                 \
+    X("output_tokens_details", OUTPUT_DETAILS)                                                     \
+    X("cache_read_input_tokens", FIELD_CACHE_READ_A)                                               \
+    X("cache_creation_input_tokens", FIELD_CACHE_WRITE_A)
+
+#define KEYS_INPUT_DETAILS(X)                                                                      \
+    X("cached_tokens", FIELD_CACHED)                                                               \
+    X("cache_write_tokens", FIELD_CACHE_WRITE)
+
+#define KEYS_OUTPUT_DETAILS(X)                                                                     \
+    X("reasoning_tokens", FIELD_REASONING)                                                         \
+    X("thinking_tokens", FIELD_REASONING)
+
+#define KEYS_ERROR(X)                                                                              \
+    X("type", ERROR_TYPE)                                                                          \
+    X("code", ERROR_CODE)
+
+#define KEYS_RESPONSE(X)                                                                           \
+    X("usage", USAGE)                                                                              \
+    X("status", STATUS)                                                                            \
+    X("error", ERROR)
+
+#define KEYS_MESSAGE(X)                                                                            \
+    X("usage", USAGE)                                                                              \
+    X("stop_reason", FINISH)
+
+#define KEYS_DELTA(X)                                                                              \
+    X("text", TEXT)                                                                                \
+    X("thinking", OTHER_TEXT)                                                                      \
+    X("partial_json", OTHER_TEXT)                                                                  \
+    X("stop_reason", FINISH)
+
+#define KEYS_BLOCK(X)                                                                              \
+    X("text", TEXT)                                                                                \
+    X("thinking", OTHER_TEXT)
+
+#define KEYS_ITEM(X)                                                                               \
+    X("content", ITEM_CONTENT)                                                                     \
+    X("name", OTHER_TEXT)                                                                          \
+    X("arguments", OTHER_TEXT)
+
+#define KEYS_ITEM_PART(X)                                                                          \
+    X("text", TEXT)                                                                                \
+    X("refusal", OTHER_TEXT)
+
+#define KEY(name, node) {name, sizeof(name) - 1, NODE_##node},
+#define KEY_MASK(name, node) | WEIR_PUSH_MASK((name)[0], sizeof(name) - 1)
+
+static const struct weir_push_key keys_top[] = {KEYS_TOP(KEY)};
+static const struct weir_push_key keys_choice[] = {KEYS_CHOICE(KEY)};
+static const struct weir_push_key keys_choice_message[] = {KEYS_CHOICE_MESSAGE(KEY)};
+static const struct weir_push_key keys_tool_call[] = {KEYS_TOOL_CALL(KEY)};
+static const struct weir_push_key keys_function[] = {KEYS_FUNCTION(KEY)};
+static const struct weir_push_key keys_usage[] = {KEYS_USAGE(KEY)};
+static const struct weir_push_key keys_input_details[] = {KEYS_INPUT_DETAILS(KEY)};
+static const struct weir_push_key keys_output_details[] = {KEYS_OUTPUT_DETAILS(KEY)};
+static const struct weir_push_key keys_error[] = {KEYS_ERROR(KEY)};
+static const struct weir_push_key keys_response[] = {KEYS_RESPONSE(KEY)};
+static const struct weir_push_key keys_message[] = {KEYS_MESSAGE(KEY)};
+static const struct weir_push_key keys_delta[] = {KEYS_DELTA(KEY)};
+static const struct weir_push_key keys_block[] = {KEYS_BLOCK(KEY)};
+static const struct weir_push_key keys_item[] = {KEYS_ITEM(KEY)};
+static const struct weir_push_key keys_item_part[] = {KEYS_ITEM_PART(KEY)};
+
+#define NODE_OF(kind, string, keys, list)                                                          \
     {                                                                                              \
-        name, sizeof(name) - 1, NODE_##node                                                        \
-    }
-/* The length mask of a node is the sum of the lengths of its keys, as bits: a key of any other
- * length is known at once to lead nowhere. */
-#define LENGTH(name) (UINT32_C(1) << ((sizeof(name) - 1) & 31))
-
-static const struct weir_push_key keys_top[] = {
-    KEY("type", TYPE),
-    KEY("choices", CHOICES),
-    KEY("usage", USAGE),
-    KEY("error", ERROR),
-    KEY("response", RESPONSE),
-    KEY("message", MESSAGE),
-    KEY("delta", DELTA),
-    KEY("content", CONTENT),
-    KEY("output", OUTPUT),
-    KEY("stop_reason", FINISH),
-    KEY("status", STATUS),
-    KEY("code", CODE),
-    KEY("input_tokens", FIELD_INPUT),
-};
-
-static const struct weir_push_key keys_choice[] = {
-    KEY("index", INDEX),      KEY("delta", CHOICE_MESSAGE), KEY("message", CHOICE_MESSAGE),
-    KEY("text", CHOICE_TEXT), KEY("finish_reason", FINISH),
-};
-
-static const struct weir_push_key keys_choice_message[] = {
-    KEY("content", CHOICE_TEXT),    KEY("tool_calls", TOOL_CALLS),
-    KEY("function_call", FUNCTION), KEY("refusal", OTHER_TEXT),
-    KEY("reasoning", OTHER_TEXT),   KEY("reasoning_content", OTHER_TEXT),
-};
-
-static const struct weir_push_key keys_tool_call[] = {
-    KEY("function", FUNCTION),
-};
-
-static const struct weir_push_key keys_function[] = {
-    KEY("name", OTHER_TEXT),
-    KEY("arguments", OTHER_TEXT),
-};
-
-static const struct weir_push_key keys_usage[] = {
-    KEY("prompt_tokens", FIELD_INPUT),
-    KEY("completion_tokens", FIELD_OUTPUT),
-    KEY("input_tokens", FIELD_INPUT),
-    KEY("output_tokens", FIELD_OUTPUT),
-    KEY("prompt_tokens_details", INPUT_DETAILS),
-    KEY("input_tokens_details", INPUT_DETAILS),
-    KEY("completion_tokens_details", OUTPUT_DETAILS),
-    KEY("output_tokens_details", OUTPUT_DETAILS),
-    KEY("cache_read_input_tokens", FIELD_CACHE_READ_A),
-    KEY("cache_creation_input_tokens", FIELD_CACHE_WRITE_A),
-};
-
-static const struct weir_push_key keys_input_details[] = {
-    KEY("cached_tokens", FIELD_CACHED),
-    KEY("cache_write_tokens", FIELD_CACHE_WRITE),
-};
-
-static const struct weir_push_key keys_output_details[] = {
-    KEY("reasoning_tokens", FIELD_REASONING),
-    KEY("thinking_tokens", FIELD_REASONING),
-};
-
-static const struct weir_push_key keys_error[] = {
-    KEY("type", ERROR_TYPE),
-    KEY("code", ERROR_CODE),
-};
-
-static const struct weir_push_key keys_response[] = {
-    KEY("usage", USAGE),
-    KEY("status", STATUS),
-    KEY("error", ERROR),
-};
-
-static const struct weir_push_key keys_message[] = {
-    KEY("usage", USAGE),
-    KEY("stop_reason", FINISH),
-};
-
-static const struct weir_push_key keys_delta[] = {
-    KEY("text", TEXT),
-    KEY("thinking", OTHER_TEXT),
-    KEY("partial_json", OTHER_TEXT),
-    KEY("stop_reason", FINISH),
-};
-
-static const struct weir_push_key keys_block[] = {
-    KEY("text", TEXT),
-    KEY("thinking", OTHER_TEXT),
-};
-
-static const struct weir_push_key keys_item[] = {
-    KEY("content", ITEM_CONTENT),
-    KEY("name", OTHER_TEXT),
-    KEY("arguments", OTHER_TEXT),
-};
-
-static const struct weir_push_key keys_item_part[] = {
-    KEY("text", TEXT),
-    KEY("refusal", OTHER_TEXT),
-};
-
-#define NODE_OF(kind, string, keys, lengths)                                                       \
-    {                                                                                              \
-        kind, WEIR_COUNT(keys), 0, string, lengths, keys                                           \
+        kind, WEIR_COUNT(keys), 0, string, 0 list(KEY_MASK), keys                                  \
     }
 
 const struct weir_push_node weir_usage_schema[NODE_COUNT] = {
-    [NODE_TOP] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_top,
-                         LENGTH("type") | LENGTH("choices") | LENGTH("usage") | LENGTH("response") |
-                             LENGTH("output") | LENGTH("stop_reason") | LENGTH("input_tokens")),
-    [NODE_CHOICE] =
-        NODE_OF(WEIR_PUSH_NOTED, 0, keys_choice,
-                LENGTH("index") | LENGTH("message") | LENGTH("text") | LENGTH("finish_reason")),
-    [NODE_CHOICE_MESSAGE] =
-        NODE_OF(WEIR_PUSH_OBJECT, 0, keys_choice_message,
-                LENGTH("content") | LENGTH("tool_calls") | LENGTH("function_call") |
-                    LENGTH("reasoning") | LENGTH("reasoning_content")),
-    [NODE_TOOL_CALL] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_tool_call, LENGTH("function")),
-    [NODE_FUNCTION] =
-        NODE_OF(WEIR_PUSH_OBJECT, 0, keys_function, LENGTH("name") | LENGTH("arguments")),
-    [NODE_USAGE] =
-        NODE_OF(WEIR_PUSH_NOTED, 0, keys_usage,
-                LENGTH("prompt_tokens") | LENGTH("completion_tokens") | LENGTH("input_tokens") |
-                    LENGTH("prompt_tokens_details") | LENGTH("input_tokens_details") |
-                    LENGTH("completion_tokens_details") | LENGTH("cache_read_input_tokens") |
-                    LENGTH("cache_creation_input_tokens")),
-    [NODE_INPUT_DETAILS] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_input_details,
-                                   LENGTH("cached_tokens") | LENGTH("cache_write_tokens")),
-    [NODE_OUTPUT_DETAILS] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_output_details,
-                                    LENGTH("reasoning_tokens") | LENGTH("thinking_tokens")),
-    [NODE_ERROR] = NODE_OF(WEIR_PUSH_NOTED, NODE_ERROR_TEXT, keys_error, LENGTH("type")),
-    [NODE_RESPONSE] =
-        NODE_OF(WEIR_PUSH_OBJECT, 0, keys_response, LENGTH("usage") | LENGTH("status")),
-    [NODE_MESSAGE] =
-        NODE_OF(WEIR_PUSH_OBJECT, 0, keys_message, LENGTH("usage") | LENGTH("stop_reason")),
-    [NODE_DELTA] = NODE_OF(WEIR_PUSH_OBJECT, NODE_DELTA_TEXT, keys_delta,
-                           LENGTH("text") | LENGTH("thinking") | LENGTH("partial_json") |
-                               LENGTH("stop_reason")),
-    [NODE_BLOCK] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_block, LENGTH("text") | LENGTH("thinking")),
-    [NODE_ITEM] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_item,
-                          LENGTH("content") | LENGTH("name") | LENGTH("arguments")),
-    [NODE_ITEM_PART] =
-        NODE_OF(WEIR_PUSH_OBJECT, 0, keys_item_part, LENGTH("text") | LENGTH("refusal")),
+    [NODE_TOP] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_top, KEYS_TOP),
+    [NODE_CHOICE] = NODE_OF(WEIR_PUSH_NOTED, 0, keys_choice, KEYS_CHOICE),
+    [NODE_CHOICE_MESSAGE] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_choice_message, KEYS_CHOICE_MESSAGE),
+    [NODE_TOOL_CALL] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_tool_call, KEYS_TOOL_CALL),
+    [NODE_FUNCTION] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_function, KEYS_FUNCTION),
+    [NODE_USAGE] = NODE_OF(WEIR_PUSH_NOTED, 0, keys_usage, KEYS_USAGE),
+    [NODE_INPUT_DETAILS] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_input_details, KEYS_INPUT_DETAILS),
+    [NODE_OUTPUT_DETAILS] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_output_details, KEYS_OUTPUT_DETAILS),
+    [NODE_ERROR] = NODE_OF(WEIR_PUSH_NOTED, NODE_ERROR_TEXT, keys_error, KEYS_ERROR),
+    [NODE_RESPONSE] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_response, KEYS_RESPONSE),
+    [NODE_MESSAGE] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_message, KEYS_MESSAGE),
+    [NODE_DELTA] = NODE_OF(WEIR_PUSH_OBJECT, NODE_DELTA_TEXT, keys_delta, KEYS_DELTA),
+    [NODE_BLOCK] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_block, KEYS_BLOCK),
+    [NODE_ITEM] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_item, KEYS_ITEM),
+    [NODE_ITEM_PART] = NODE_OF(WEIR_PUSH_OBJECT, 0, keys_item_part, KEYS_ITEM_PART),
     [NODE_CHOICES] = {.kind = WEIR_PUSH_ARRAY, .element = NODE_CHOICE},
     [NODE_TOOL_CALLS] = {.kind = WEIR_PUSH_ARRAY, .element = NODE_TOOL_CALL},
     [NODE_CONTENT] = {.kind = WEIR_PUSH_ARRAY, .element = NODE_BLOCK},
