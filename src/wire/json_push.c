@@ -120,12 +120,12 @@ static inline void string_begin(struct weir_json_push *p, enum string what)
 }
 
 /* The node that a key leads to, 0 for none. */
-static inline uint8_t find_key(const struct weir_push_node *at, const void *key, size_t bytes)
+static inline uint8_t find_key(const struct weir_push_node *at, const char *key, size_t bytes)
 {
-    if (bytes == 0 || !(at->mask & WEIR_PUSH_MASK(*(const char *)key, bytes)))
+    if (bytes == 0 || !(at->mask & WEIR_PUSH_MASK(key[0], bytes > 1 ? key[1] : 0, bytes)))
         return 0;
     for (uint32_t i = 0; i < at->keys_now; i++)
-        if (at->keys[i].bytes == bytes && at->keys[i].name[0] == *(const char *)key &&
+        if (at->keys[i].bytes == bytes && at->keys[i].name[0] == key[0] &&
             memcmp(at->keys[i].name, key, bytes) == 0)
             return at->keys[i].node;
     return 0;
@@ -391,7 +391,8 @@ static const uint8_t *fast_scalar(struct weir_json_push *p, const struct weir_pu
     if (*at >= '0' && *at <= '9') {
         uint64_t number = 0;
         const uint8_t *digit = at;
-        for (; digit < end && *digit >= '0' && *digit <= '9' && digit - at < 18; digit++)
+        const uint8_t *last = end - at > 18 ? at + 18 : end;
+        for (; digit < last && (uint8_t)(*digit - '0') < 10; digit++)
             number = number * 10 + (uint64_t)(*digit - '0');
         if (digit == end || is_number_byte(*digit))
             return NULL;
@@ -435,7 +436,7 @@ static const uint8_t *fast_run(struct weir_json_push *p, const struct weir_push_
             size_t bytes = (size_t)(stop - at) - 1;
             if (end - stop < 2 || stop[0] != '"' || stop[1] != ':' || bytes >= WEIR_JSON_PUSH_WORD)
                 return at;
-            p->node = find_key(&schema[p->nodes[p->depth - 1]], at + 1, bytes);
+            p->node = find_key(&schema[p->nodes[p->depth - 1]], (const char *)at + 1, bytes);
             p->state = STATE_VALUE;
             at = stop + 2;
         } else if (p->state == STATE_VALUE || p->state == STATE_VALUE_OR_END) {

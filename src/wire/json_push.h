@@ -41,9 +41,11 @@ struct weir_push_key {
         name, sizeof(name) - 1, node                                                               \
     }
 
-/* One of 64 bits, by a key's first letter and length. */
-#define WEIR_PUSH_MASK(first, bytes)                                                               \
-    (UINT64_C(1) << (((unsigned)(unsigned char)(first) + 7 * (unsigned)(bytes)) & 63))
+/* One of 64 bits, by a key's first two letters (second: 0 in a key of one) and length. */
+#define WEIR_PUSH_MASK(first, second, bytes)                                                       \
+    (UINT64_C(1) << ((5 * (unsigned)(unsigned char)(first) +                                       \
+                      3 * (unsigned)(unsigned char)(second) + 7 * (unsigned)(bytes)) &             \
+                     63))
 
 struct weir_push_node {
     enum weir_push_kind kind;

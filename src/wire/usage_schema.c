@@ -91,7 +91,7 @@
     X("refusal", OTHER_TEXT)
 
 #define KEY(name, node) {name, sizeof(name) - 1, NODE_##node},
-#define KEY_MASK(name, node) | WEIR_PUSH_MASK((name)[0], sizeof(name) - 1)
+#define KEY_MASK(name, node) | WEIR_PUSH_MASK((name)[0], (name)[1], sizeof(name) - 1)
 
 static const struct weir_push_key keys_top[] = {KEYS_TOP(KEY)};
 static const struct weir_push_key keys_choice[] = {KEYS_CHOICE(KEY)};
