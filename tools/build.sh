@@ -19,7 +19,12 @@ stamp=$folder/.weir-options
 wanted="$root $(cksum <"$root/meson_options.txt") ${CC:-cc} $*"
 
 fail() {
-    cat "$log" >&2
+    # Of ninja's log only what went wrong; of anything else all.
+    if grep -q '^FAILED' "$log"; then
+        grep -v '^\[[0-9]*/[0-9]*\] ' "$log" >&2
+    else
+        cat "$log" >&2
+    fi
     echo "weir: $1 failed in $folder (above is why)." >&2
     exit 3
 }

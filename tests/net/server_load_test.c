@@ -252,7 +252,7 @@ static void chaos_end(struct rig *rig, struct weir_exchange *x)
             return;
         }
     }
-    CHECK(!"an exchange ended that was not known");
+    fail_msg("an exchange ended that was not known");
 }
 
 static void chaos_abort(struct rig *rig, struct weir_exchange *x)

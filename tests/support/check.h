@@ -20,12 +20,22 @@
             fail_msg("%s:%d: not so: %s", __FILE__, __LINE__, #c);                                 \
     } while (0)
 
+/* A note may be cut short: it is for people. (A function, so that no compiler warns that it may be.) */
+__attribute__((format(printf, 2, 3))) static inline void check_write_note(char note[512],
+                                                                          const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(note, 512, format, arguments);
+    va_end(arguments);
+}
+
 /* As CHECK, with a printf-like note: the seed, the table row, the command that replays it. */
 #define CHECK_MSG(c, ...)                                                                          \
     do {                                                                                           \
         if (!(c)) {                                                                                \
             char check_note[512];                                                                  \
-            snprintf(check_note, sizeof check_note, __VA_ARGS__);                                  \
+            check_write_note(check_note, __VA_ARGS__);                                             \
             fail_msg("%s:%d: not so: %s (%s)", __FILE__, __LINE__, #c, check_note);                \
         }                                                                                          \
     } while (0)
