@@ -69,12 +69,15 @@ static void tick_expired(struct weir_flow *f, struct flow_request *r, struct wei
     uint32_t tenant = r->tenant;
     bool was_busy = r->state == FLOW_BUSY;
     flow_waited(r, now_ns);
+    bool is_ledger_late =
+        r->state == FLOW_GRANTED ||
+        (r->hold == FLOW_HOLD_ASKED && !(r->effects & UINT32_C(1) << WEIR_EFFECT_RESERVE));
     if (r->state == FLOW_GRANTED)
         flow_return_unused(f, r, now_ns);
     if (was_busy) {
         flow_busy_remove(f, r);
         refused->scope = r->busy_scope;
-    } else if (r->hold == FLOW_HOLD_ASKED && !(r->effects & UINT32_C(1) << WEIR_EFFECT_RESERVE)) {
+    } else if (is_ledger_late) {
         *refused =
             flow_refused(WEIR_REFUSAL_LEDGER_UNAVAILABLE, FLOW_HINT_SHORT_NS, WEIR_NONE, WEIR_NONE);
     }

@@ -99,30 +99,35 @@ static void chance_plan(struct sim *sim, const struct sim_request *r, uint32_t u
         plan_fault(sim, p);
 }
 
+/* Draws stand in statements of their own from here on: the order in which the values of an
+ * initializer are worked out is the compiler's to choose, and a seed must mean the same run with
+ * every compiler. */
 static struct weir_rate chance_rate(struct sim *sim, uint64_t low, uint64_t high)
 {
+    struct weir_rate rate = {0};
     if (odds(sim, 600))
-        return (struct weir_rate){0};
-    return (struct weir_rate){.rate_micro_per_s = pick(sim, low, high) * 1000000,
-                              .capacity = pick(sim, low, high * 4)};
+        return rate;
+    rate.rate_micro_per_s = pick(sim, low, high) * 1000000;
+    rate.capacity = pick(sim, low, high * 4);
+    return rate;
 }
 
 static struct weir_upstream_rules chance_upstream(struct sim *sim, uint32_t index, uint32_t count)
 {
-    struct weir_upstream_rules u = {.permits = (uint32_t)pick(sim, 1, 3),
-                                    .requests = chance_rate(sim, 1, 4),
-                                    .tokens = chance_rate(sim, 500, 4000),
-                                    .input = chance_rate(sim, 500, 2000),
-                                    .output = chance_rate(sim, 200, 2000),
-                                    .accounting = (enum weir_accounting)pick(sim, 0, 2),
-                                    .breaker = {.failures_in_row = (uint32_t)pick(sim, 0, 3),
-                                                .failure_percent = odds(sim, 500) ? 50 : 0,
-                                                .calls_min = 4,
-                                                .window_s = 30,
-                                                .trials = (uint32_t)pick(sim, 1, 2),
-                                                .cooldown_ns = pick(sim, 1, 4) * WEIR_NS_PER_S,
-                                                .cooldown_max_ns = 10 * WEIR_NS_PER_S},
-                                    .fallback = WEIR_NONE};
+    struct weir_upstream_rules u = {.fallback = WEIR_NONE};
+    u.permits = (uint32_t)pick(sim, 1, 3);
+    u.requests = chance_rate(sim, 1, 4);
+    u.tokens = chance_rate(sim, 500, 4000);
+    u.input = chance_rate(sim, 500, 2000);
+    u.output = chance_rate(sim, 200, 2000);
+    u.accounting = (enum weir_accounting)pick(sim, 0, 2);
+    u.breaker.failures_in_row = (uint32_t)pick(sim, 0, 3);
+    u.breaker.failure_percent = odds(sim, 500) ? 50 : 0;
+    u.breaker.calls_min = 4;
+    u.breaker.window_s = 30;
+    u.breaker.trials = (uint32_t)pick(sim, 1, 2);
+    u.breaker.cooldown_ns = pick(sim, 1, 4) * WEIR_NS_PER_S;
+    u.breaker.cooldown_max_ns = 10 * WEIR_NS_PER_S;
     if (index + 1 < count && odds(sim, 500))
         u.fallback = (uint32_t)pick(sim, index + 1, count - 1);
     return u;
@@ -130,48 +135,55 @@ static struct weir_upstream_rules chance_upstream(struct sim *sim, uint32_t inde
 
 static struct weir_tenant_rules chance_tenant(struct sim *sim, uint32_t lanes)
 {
-    return (struct weir_tenant_rules){.weight = (uint32_t)pick(sim, 1, 4),
-                                      .lane = (uint32_t)pick(sim, 0, lanes - 1),
-                                      .requests = chance_rate(sim, 1, 4),
-                                      .tokens = chance_rate(sim, 800, 3000),
-                                      .refuse_over = odds(sim, 200),
-                                      .waiters_max = (uint32_t)pick(sim, 1, 12),
-                                      .paused = odds(sim, 30),
-                                      .strict = odds(sim, 300),
-                                      .scope = (uint32_t)pick(sim, 0, 2)};
+    struct weir_tenant_rules t;
+    t.weight = (uint32_t)pick(sim, 1, 4);
+    t.lane = (uint32_t)pick(sim, 0, lanes - 1);
+    t.requests = chance_rate(sim, 1, 4);
+    t.tokens = chance_rate(sim, 800, 3000);
+    t.refuse_over = odds(sim, 200);
+    t.waiters_max = (uint32_t)pick(sim, 1, 12);
+    t.paused = odds(sim, 30);
+    t.strict = odds(sim, 300);
+    t.scope = (uint32_t)pick(sim, 0, 2);
+    return t;
 }
 
-/* Rules before the flow exists: drawn from a generator of their own. */
-static void chance_config(struct sim *draw, struct chance *ch, struct sim_config *c)
+static void chance_pools(struct sim *draw, struct sim_config *c)
 {
-    *c = (struct sim_config){.limits = {.tenants_max = SIM_TENANTS,
-                                        .requests_max = (uint32_t)pick(draw, 8, 32),
-                                        .models_max = 1,
-                                        .waiters_max = (uint32_t)pick(draw, 2, 24),
-                                        .waiting_bytes_max = pick(draw, 2000, 20000),
-                                        .pairs_max = 4},
-                             .lanes = {.lane_count = (uint32_t)pick(draw, 1, 3)},
-                             .upstream_count = (uint32_t)pick(draw, 1, 4),
-                             .tenant_count = SIM_TENANTS,
-                             .tenants = ch->tenants,
-                             .model = {.output_default_tok = 4096},
-                             .is_audited = true,
-                             .plan = chance_plan,
-                             .user = ch};
-    if (odds(draw, 700))
-        c->ledger_delay = chance_ledger_delay;
-    c->lanes.floor_percent[c->lanes.lane_count - 1] = (uint32_t)pick(draw, 0, 40);
-    for (uint32_t i = 0; i < SIM_SCOPES_MAX; i++)
-        c->granted_tok[i] = odds(draw, 500) ? UINT64_C(1) << 40 : pick(draw, 300, 6000);
+    c->upstream_count = (uint32_t)pick(draw, 1, 4);
     c->pool_count = (uint32_t)pick(draw, 1, c->upstream_count);
-    for (uint32_t i = 0; i < c->pool_count; i++)
-        c->pools[i] = (struct weir_pool_rules){
-            .policy = (enum weir_sched_policy)pick(draw, 0, 3), .work_input = 1, .work_output = 2};
+    for (uint32_t i = 0; i < c->pool_count; i++) {
+        c->pools[i] = (struct weir_pool_rules){.work_input = 1, .work_output = 2};
+        c->pools[i].policy = (enum weir_sched_policy)pick(draw, 0, 3);
+    }
     for (uint32_t i = 0; i < c->upstream_count; i++) {
         struct weir_pool_rules *p = &c->pools[i % c->pool_count];
         p->upstreams[p->upstream_count++] = i;
         c->upstreams[i] = chance_upstream(draw, i, c->upstream_count);
     }
+}
+
+/* Rules before the flow exists: drawn from a generator of their own. */
+static void chance_config(struct sim *draw, struct chance *ch, struct sim_config *c)
+{
+    *c =
+        (struct sim_config){.limits = {.tenants_max = SIM_TENANTS, .models_max = 1, .pairs_max = 4},
+                            .tenant_count = SIM_TENANTS,
+                            .tenants = ch->tenants,
+                            .model = {.output_default_tok = 4096},
+                            .is_audited = true,
+                            .plan = chance_plan,
+                            .user = ch};
+    c->limits.requests_max = (uint32_t)pick(draw, 8, 32);
+    c->limits.waiters_max = (uint32_t)pick(draw, 2, 24);
+    c->limits.waiting_bytes_max = pick(draw, 2000, 20000);
+    c->lanes.lane_count = (uint32_t)pick(draw, 1, 3);
+    if (odds(draw, 700))
+        c->ledger_delay = chance_ledger_delay;
+    c->lanes.floor_percent[c->lanes.lane_count - 1] = (uint32_t)pick(draw, 0, 40);
+    for (uint32_t i = 0; i < SIM_SCOPES_MAX; i++)
+        c->granted_tok[i] = odds(draw, 500) ? UINT64_C(1) << 40 : pick(draw, 300, 6000);
+    chance_pools(draw, c);
     for (uint32_t i = 0; i < SIM_TENANTS; i++)
         ch->tenants[i] = chance_tenant(draw, c->lanes.lane_count);
     ch->fault_permille = (uint32_t)pick(draw, 0, 700);
@@ -181,9 +193,11 @@ static void chance_config(struct sim *draw, struct chance *ch, struct sim_config
 
 static void chance_arrive(struct sim *sim)
 {
-    struct weir_arrival a =
-        sim_arrival(sim, (uint32_t)pick(sim, 0, SIM_TENANTS - 1), (uint32_t)pick(sim, 0, 1500),
-                    pick(sim, 1, 400), pick(sim, 0, 8000) * WEIR_NS_PER_MS);
+    uint32_t tenant = (uint32_t)pick(sim, 0, SIM_TENANTS - 1);
+    uint32_t text_bytes = (uint32_t)pick(sim, 0, 1500);
+    uint64_t limit_tok = pick(sim, 0, 400);
+    uint64_t patience_ns = pick(sim, 0, 8000) * WEIR_NS_PER_MS;
+    struct weir_arrival a = sim_arrival(sim, tenant, text_bytes, limit_tok, patience_ns);
     a.pool = (uint32_t)pick(sim, 0, sim->config.pool_count - 1);
     a.lane = odds(sim, 700) ? WEIR_NONE : (uint32_t)pick(sim, 0, sim->config.lanes.lane_count);
     a.choices = (uint32_t)pick(sim, 0, 2);
@@ -224,7 +238,7 @@ static void chance_change(struct sim *sim, struct chance *ch)
         break;
     }
     default:
-        sim->granted_tok[pick(sim, 0, 2)] += pick(sim, 0, 500);
+        sim->granted_tok[tenant % 3] += pick(sim, 0, 500);
         weir_flow_budget_freed(sim->flow, WEIR_NONE, sim->now_ns);
         break;
     }
@@ -284,7 +298,8 @@ static void chance_run(uint64_t seed)
     if (odds(&sim, 150)) {
         uint64_t drain_ns = start_ns + pick(&sim, 0, 8000) * WEIR_NS_PER_MS;
         uint64_t queue_ns = drain_ns + pick(&sim, 0, 4000) * WEIR_NS_PER_MS;
-        sim_drain_at(&sim, drain_ns, queue_ns, queue_ns + pick(&sim, 0, 4000) * WEIR_NS_PER_MS);
+        uint64_t cut_ns = queue_ns + pick(&sim, 0, 4000) * WEIR_NS_PER_MS;
+        sim_drain_at(&sim, drain_ns, queue_ns, cut_ns);
     }
     for (uint32_t i = 0; i < arrivals; i++) {
         if (odds(&sim, 600))
