@@ -108,6 +108,16 @@ static void mock_call_abort(struct mock_call *c)
     mock_call_give(c);
 }
 
+/* The answer is whole, or ends here as if it were. Nothing more is generated: what the engine still
+ * owed would be written behind the end. */
+static void mock_call_finish(struct mock_call *c)
+{
+    mock_engine_leave(c->mock->engine, &c->sequence);
+    weir_timer_cancel(c->mock->loop, &c->timer);
+    c->over = true;
+    weir_exchange_finish(c->x);
+}
+
 static void mock_call_fire(struct weir_timer *timer)
 {
     struct mock_call *c = (struct mock_call *)((char *)timer - offsetof(struct mock_call, timer));
@@ -172,8 +182,7 @@ static void mock_bytewise(struct mock_call *c)
                         mock_bytewise); /* each in a turn of its own, so in a packet of its own */
         return;
     }
-    c->over = true;
-    weir_exchange_finish(c->x);
+    mock_call_finish(c);
 }
 
 /* Writes text as one gzip member. */
@@ -216,14 +225,12 @@ static bool mock_send_events(struct mock_call *c, uint32_t until)
                                     .status = 500};
         size_t n = weir_error_event(&e, c->api, true, event, sizeof event);
         weir_exchange_write(c->x, event, n);
-        c->over = true;
-        weir_exchange_finish(c->x);
+        mock_call_finish(c);
         return false;
     }
     if (c->fault.has_cut && c->events_sent >= c->fault.cut) {
         if (c->fault.tidy) {
-            c->over = true;
-            weir_exchange_finish(c->x);
+            mock_call_finish(c);
         } else {
             mock_call_abort(c);
         }
@@ -259,8 +266,7 @@ static void mock_send_whole(struct mock_call *c)
     if (broken) {
         weir_exchange_write(c->x, s->text, part);
         if (c->fault.tidy) {
-            c->over = true;
-            weir_exchange_finish(c->x);
+            mock_call_finish(c);
         } else if (c->fault.stall != MOCK_BODY) {
             mock_call_abort(c);
         }
@@ -270,8 +276,7 @@ static void mock_send_whole(struct mock_call *c)
         mock_gzip(c, s->text, s->bytes);
     else
         weir_exchange_write(c->x, s->text, s->bytes);
-    c->over = true;
-    weir_exchange_finish(c->x);
+    mock_call_finish(c);
 }
 
 /* Output tokens came from the engine. */
@@ -291,8 +296,7 @@ static void mock_tokens(struct mock_sequence *sequence, uint32_t count, bool las
     }
     if (!mock_send_events(c, last ? c->script.events : until) || !last)
         return;
-    c->over = true;
-    weir_exchange_finish(c->x);
+    mock_call_finish(c);
 }
 
 /* Plain mode: an event a gap. */
@@ -307,8 +311,7 @@ static void mock_plain_event(struct mock_call *c)
         mock_call_later(c, c->mock->config->plain_gap_ns, mock_plain_event);
         return;
     }
-    c->over = true;
-    weir_exchange_finish(c->x);
+    mock_call_finish(c);
 }
 
 static void mock_stream_bytewise(struct mock_call *c)
