@@ -224,6 +224,7 @@ static void string_end(struct weir_json_push *p, weir_push_fn *told, void *arg)
     }
     p->word[p->word_bytes] = 0;
     value_end(p);
+    p->text = NULL;
     if (p->string != STRING_SKIP)
         told(arg, p, p->node, WEIR_PUSH_VALUE);
 }
@@ -384,6 +385,7 @@ static const uint8_t *fast_scalar(struct weir_json_push *p, const struct weir_pu
             if (kind == WEIR_PUSH_WORD)
                 word_add(p, text, (size_t)(stop - text));
             p->word[p->word_bytes] = 0;
+            p->text = text;
             told(arg, p, node, WEIR_PUSH_VALUE);
         }
         return stop + 1;

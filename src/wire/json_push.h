@@ -61,6 +61,8 @@ enum weir_push_event { WEIR_PUSH_BEGIN, WEIR_PUSH_VALUE, WEIR_PUSH_END };
 struct weir_json_push {
     uint64_t number;     /* WHOLE */
     uint64_t text_bytes; /* TEXT */
+    const uint8_t *text; /* TEXT, when told: where it lies in the input at hand; NULL: not in one
+                            plain piece */
     uint32_t skip_depth; /* brackets open in a subtree that is passed over */
     uint16_t unit;       /* of an escape being read */
     uint16_t high;       /* a high surrogate that waits for its other half */

@@ -22,6 +22,8 @@ static void draft_clear(struct weir_usage_draft *d)
 {
     d->value_has = 0;
     d->usage_has = d->error_has = d->choice_index_has = false;
+    d->texts = 0;
+    d->text = NULL;
     d->text_bytes = d->output_bytes = d->delta_bytes = 0;
     d->choice_bytes = d->choice_index = d->choices_before = 0;
     d->type[0] = d->finish[0] = d->status[0] = d->code[0] = 0;
@@ -63,6 +65,13 @@ static void draft_choice_end(struct weir_usage_draft *d)
     d->choice_bytes = 0;
 }
 
+static void draft_text(struct weir_usage_draft *d, const struct weir_json_push *p)
+{
+    d->output_bytes += p->text_bytes;
+    d->texts = (uint8_t)(d->texts + (d->texts < UINT8_MAX));
+    d->text = p->text;
+}
+
 static void draft_told(void *arg, const struct weir_json_push *p, uint8_t node,
                        enum weir_push_event event)
 {
@@ -101,18 +110,18 @@ static void draft_told(void *arg, const struct weir_json_push *p, uint8_t node,
         break;
     case NODE_DELTA_TEXT:
         d->delta_bytes += p->text_bytes;
-        d->output_bytes += p->text_bytes;
+        draft_text(d, p);
         break;
     case NODE_CHOICE_TEXT:
         d->choice_bytes += p->text_bytes;
-        d->output_bytes += p->text_bytes;
+        draft_text(d, p);
         break;
     case NODE_TEXT:
         d->text_bytes += p->text_bytes;
-        d->output_bytes += p->text_bytes;
+        draft_text(d, p);
         break;
     case NODE_OTHER_TEXT:
-        d->output_bytes += p->text_bytes;
+        draft_text(d, p);
         break;
     case NODE_INDEX:
         d->choice_index = p->number;
@@ -235,20 +244,52 @@ static void count_document(struct weir_usage *u)
 
 /* --- Streams --- */
 
+/* Whether an event said nothing but one plain piece of text. Only then does the same event with
+ * another text say the same. */
+static bool is_ordinary(const struct weir_usage_draft *d)
+{
+    return d->texts == 1 && d->text && d->output_bytes > 0 && d->value_has == 0 && !d->usage_has &&
+           !d->error_has && !d->finish[0] && !d->status[0] && !d->code[0];
+}
+
+/* The event at p, if it is the last ordinary one with other text. Returns its end, or NULL. */
+static const uint8_t *event_again(struct weir_usage *u, const uint8_t *p, const uint8_t *end)
+{
+    uint64_t text_bytes;
+    const uint8_t *after = weir_usage_again_match(&u->again, p, end, &text_bytes);
+    if (!after)
+        return NULL;
+    u->seen.events++;
+    u->seen.output_bytes += text_bytes;
+    if (u->again.counts_text)
+        u->seen.text_bytes += text_bytes;
+    u->line_cr = after[-1] == '\r';
+    return after;
+}
+
 /* A blank line: the event is complete. */
 static void event_end(struct weir_usage *u)
 {
+    u->ordinary = NULL;
     if (u->data_any) {
         bool done = u->head_bytes >= sizeof done_mark - 1 &&
                     memcmp(u->head, done_mark, sizeof done_mark - 1) == 0;
         if (done) {
             u->ended = true;
         } else {
+            bool ended = u->ended, error = u->seen.error;
+            uint64_t text_bytes = u->seen.text_bytes;
             u->seen.events++;
-            if (weir_json_push_done(&u->json))
+            if (weir_json_push_done(&u->json)) {
                 count_document(u);
-            else
+                if (u->ended == ended && u->seen.error == error && is_ordinary(&u->draft)) {
+                    u->ordinary = u->draft.text;
+                    u->ordinary_bytes = u->draft.output_bytes;
+                    u->ordinary_counts_text = u->seen.text_bytes > text_bytes;
+                }
+            } else {
                 u->seen.unreadable = true;
+            }
         }
         draft_clear(&u->draft);
         weir_json_push_init(&u->json);
@@ -359,16 +400,30 @@ static const uint8_t *pass_bom(struct weir_usage *u, const uint8_t *p, const uin
 
 static void feed_stream(struct weir_usage *u, const uint8_t *p, const uint8_t *end)
 {
+    const uint8_t *event_at = NULL; /* where the event at hand begins, when in this input */
     if (!u->bom_checked)
         p = pass_bom(u, p, end);
     while (p < end) {
         bool after_cr = u->line_cr;
+        if (!after_cr && u->line == LINE_START && !u->data_any && u->event_bytes == 0) {
+            const uint8_t *after = event_again(u, p, end);
+            if (after) {
+                p = after;
+                continue;
+            }
+            event_at = p;
+        }
         u->line_cr = false;
         if (*p == '\n' || *p == '\r') {
             u->line_cr = *p == '\r';
-            if (!(after_cr && *p == '\n'))
-                line_end(u);
             p++;
+            if (after_cr && p[-1] == '\n')
+                continue;
+            u->ordinary = NULL;
+            line_end(u);
+            if (u->ordinary && event_at)
+                weir_usage_again_learn(&u->again, event_at, p, u->ordinary, u->ordinary_bytes,
+                                       u->ordinary_counts_text);
             continue;
         }
         p = line_run(u, p, end);

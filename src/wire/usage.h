@@ -16,6 +16,7 @@
 #include "core/base.h"
 #include "wire/api.h"
 #include "wire/json_push.h"
+#include "wire/usage_again.h"
 
 #define WEIR_USAGE_WORD_BYTES 40 /* finish reasons, error types and codes; longer ones are cut */
 
@@ -62,6 +63,8 @@ struct weir_usage_draft {
     bool usage_has;    /* a usage object was there */
     bool error_has;    /* an error object or text was there */
     bool choice_index_has;
+    uint8_t texts;       /* strings of output told, at most 255 */
+    const uint8_t *text; /* the last one, where it lies in the input at hand; or NULL */
     uint64_t text_bytes;
     uint64_t output_bytes;
     uint64_t delta_bytes;  /* a "delta" string at the top (Responses) */
@@ -99,6 +102,11 @@ struct weir_usage {
     char name[8]; /* of the field */
     char head[8]; /* first bytes of the event's data, to know [DONE] */
     char event[WEIR_USAGE_WORD_BYTES];
+    bool ordinary_counts_text;
+    const uint8_t *
+        ordinary; /* the text of the event that just ended, when it was nothing but that; or NULL */
+    uint64_t ordinary_bytes;
+    struct weir_usage_again again;
 };
 
 /* stream: the response is text/event-stream (by its content type), else one JSON body. */
