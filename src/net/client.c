@@ -60,7 +60,7 @@ void call_resume_remove(struct weir_call *call)
         resuming_unlink(&client->resuming_now, call);
 }
 
-void call_resume_later(struct weir_call *call)
+void call_resume_later(struct weir_call *call, uint64_t from_turn)
 {
     struct weir_client *client = call->target->client;
     if (call->resuming)
@@ -69,6 +69,7 @@ void call_resume_later(struct weir_call *call)
     while (*end)
         end = &(*end)->resume_next;
     call->resuming = true;
+    call->resume_turn = from_turn;
     call->resume_next = NULL;
     *end = call;
     weir_timer_set(client->loop, &client->kick, 0);
@@ -83,7 +84,9 @@ static void client_kick(struct weir_timer *timer)
     while (client->resuming_now) {
         struct weir_call *call = client->resuming_now;
         call_resume_remove(call);
-        if (call->connection)
+        if (call->resume_turn > weir_loop_turns(client->loop))
+            call_resume_later(call, call->resume_turn);
+        else if (call->connection)
             answer_read(call);
     }
 }

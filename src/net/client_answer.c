@@ -127,6 +127,12 @@ static bool answer_take_head(struct weir_call *call, char *rest, size_t count)
     return more;
 }
 
+/* "HTTP/1.1 2": the first digit of the status tells a final answer from one that announces it. */
+static bool final_has_begun(const char *head, size_t bytes)
+{
+    return bytes > 9 && head[9] != '1';
+}
+
 /* Takes bytes of the head and what follows it. False when the call is over. */
 static bool answer_take_start(struct weir_call *call, char *bytes, size_t count)
 {
@@ -165,7 +171,7 @@ static bool answer_take_start(struct weir_call *call, char *bytes, size_t count)
         call_end(call, WEIR_CALL_E_ANSWER, "out of memory for its head", false);
         return false;
     }
-    if (count > 0 && call->state != CALL_READING)
+    if (call->state != CALL_READING && final_has_begun(c->held, count))
         call_enter(call, CALL_READING);
     return true;
 }
@@ -190,7 +196,7 @@ void answer_read(struct weir_call *call)
     char text[400];
     for (int reads = 0; !call->paused; reads++) {
         if (reads == READS_PER_TURN) {
-            call_resume_later(call);
+            call_resume_later(call, weir_loop_turns(client->loop) + 1);
             return;
         }
         ssize_t n = weir_stream_read(&c->stream, client->buffer, sizeof client->buffer);

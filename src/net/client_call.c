@@ -285,5 +285,5 @@ void weir_call_resume(struct weir_call *call)
     if (call->state >= CALL_WAITING)
         call_phase_restart(call);
     if (call->connection)
-        call_resume_later(call);
+        call_resume_later(call, 0);
 }

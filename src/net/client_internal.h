@@ -87,6 +87,7 @@ struct weir_call {
     struct weir_call *next,
         **link; /* client->queue, else link is NULL; next alone in other lists */
     struct weir_call *resume_next;
+    uint64_t resume_turn;
     struct connection *connection;
     struct dial *dial;
     uint64_t request_bytes, written_bytes, out_bytes_before;
@@ -142,8 +143,8 @@ struct weir_tls *client_tls_get(struct weir_client *client, const char *ca_file,
                                 size_t error_bytes);
 
 void call_unqueue(struct weir_call *call);
-/* Reads on in the next turn, without an event. */
-void call_resume_later(struct weir_call *call);
+/* Reads on without an event, in the turn with this number (weir_loop_turns) or later. */
+void call_resume_later(struct weir_call *call, uint64_t from_turn);
 void call_resume_remove(struct weir_call *call);
 
 /* client_pool.c */

@@ -101,41 +101,54 @@ static struct weir_http_span cursor_span(const struct cursor *c, const char *fro
 /* --- the end of the head ------------------------------------------------------------------------
  */
 
-/* One byte of the search: what the line feed at i means. */
-static enum weir_http_parse line_end_at(const char *buf, size_t i)
+#ifdef __SSE2__
+/* Bit k: p[k] is byte; for the 32 bytes at p. */
+static uint64_t mask_of(const char *p, char byte)
 {
-    if (i == 0 || buf[i - 1] != '\r')
-        return WEIR_HTTP_BAD;
-    return i >= 3 && buf[i - 2] == '\n' ? WEIR_HTTP_DONE : WEIR_HTTP_MORE;
+    __m128i wanted = _mm_set1_epi8(byte);
+    __m128i low = _mm_loadu_si128((const __m128i *)(const void *)p);
+    __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(p + 16));
+    return (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(low, wanted)) |
+           (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(high, wanted)) << 16;
 }
+#endif
 
 /* Looks for the empty line that ends a head, from *scanned on. A line feed without its carriage
  * return is BAD at once: waiting for more would let such a message hang until a timeout. *scanned:
- * on DONE the bytes of the head. Only line feeds are looked at one by one, and a head has few. */
+ * on DONE the bytes of the head, else all of them. */
 static enum weir_http_parse head_end(const char *buf, size_t bytes, size_t *scanned)
 {
     size_t i = *scanned;
-    enum weir_http_parse answer = WEIR_HTTP_MORE;
 #ifdef __SSE2__
-    const __m128i feed = _mm_set1_epi8('\n');
-    for (; answer == WEIR_HTTP_MORE && bytes - i >= 16; i += 16) {
-        __m128i block = _mm_loadu_si128((const __m128i *)(const void *)(buf + i));
-        unsigned hits = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(block, feed));
-        for (; hits && answer == WEIR_HTTP_MORE; hits &= hits - 1) {
-            *scanned = i + (unsigned)__builtin_ctz(hits) + 1;
-            answer = line_end_at(buf, *scanned - 1);
+    /* 32 bytes at a time as bit masks: bit k + 2 is byte i + k, bits 0 and 1 are the two before it.
+     */
+    uint64_t feeds = (i > 1 && buf[i - 2] == '\n' ? 1 : 0) | (i > 0 && buf[i - 1] == '\n' ? 2 : 0);
+    uint64_t returns = i > 0 && buf[i - 1] == '\r' ? 2 : 0;
+    for (; bytes - i >= 32; i += 32) {
+        feeds |= mask_of(buf + i, '\n') << 2;
+        returns |= mask_of(buf + i, '\r') << 2;
+        uint64_t alone = feeds & ~(returns << 1) & ~UINT64_C(3); /* a feed without its return */
+        uint64_t ends = feeds & returns << 1 & feeds << 2;
+        if (alone | ends) {
+            int at = __builtin_ctzll(alone | ends);
+            *scanned = i + (size_t)at - 1;
+            return alone >> at & 1 ? WEIR_HTTP_BAD : WEIR_HTTP_DONE;
         }
+        feeds >>= 32;
+        returns >>= 32;
     }
 #endif
-    for (; answer == WEIR_HTTP_MORE && i < bytes; i++) {
-        if (buf[i] == '\n') {
-            *scanned = i + 1;
-            answer = line_end_at(buf, i);
-        }
+    for (; i < bytes; i++) {
+        if (buf[i] != '\n')
+            continue;
+        *scanned = i + 1;
+        if (i == 0 || buf[i - 1] != '\r')
+            return WEIR_HTTP_BAD;
+        if (i >= 3 && buf[i - 2] == '\n')
+            return WEIR_HTTP_DONE;
     }
-    if (answer == WEIR_HTTP_MORE)
-        *scanned = bytes;
-    return answer;
+    *scanned = bytes;
+    return WEIR_HTTP_MORE;
 }
 
 /* The first byte and the end of the head; on DONE the cursor holds the head. */
@@ -188,9 +201,10 @@ static enum weir_http_fault take_version(struct cursor *c)
     return WEIR_HTTP_FAULT_NONE;
 }
 
+/* p is before end, and the last byte before end is a line feed: a CR always has a byte after it. */
 static bool take_line_end(struct cursor *c)
 {
-    if (c->end - c->p < 2 || c->p[0] != '\r' || c->p[1] != '\n')
+    if (c->p[0] != '\r' || c->p[1] != '\n')
         return false;
     c->p += 2;
     return true;
@@ -242,10 +256,10 @@ static enum weir_http_fault take_request_line(struct cursor *c)
 {
     struct weir_http_head *head = c->head;
     take_line_end(c); /* one empty line before it is skipped (RFC 9112 2.2) */
-    const char *method = c->p, *method_end = http1_skip(method, c->end, HTTP1_TOKEN);
+    const char *method = c->p, *method_end = http1_skip_line(method, HTTP1_TOKEN);
     if (method_end == method || *method_end != ' ')
         return WEIR_HTTP_FAULT_START_LINE;
-    const char *target = method_end + 1, *target_end = http1_skip(target, c->end, HTTP1_TARGET);
+    const char *target = method_end + 1, *target_end = http1_skip_target(target, c->end);
     if (*target_end != ' ' && *target_end != '\r')
         return WEIR_HTTP_FAULT_TARGET;
     if (target_end == target || *target_end == '\r') /* two spaces, or HTTP/0.9 */
@@ -295,17 +309,15 @@ static enum weir_http_fault take_status_line(struct cursor *c)
 
 /* White space around a value is dropped (RFC 9110 5.5), but where the value is a length or a coding
  * a tab in it is refused: parsers differ on it, and a disputed length is a smuggled request. */
-static bool has_tab_after(const struct cursor *c, const char *value_end)
+static bool has_tab_after(const char *value_end)
 {
-    return http1_skip(value_end, c->end, HTTP1_SPACE) != value_end &&
-           memchr(value_end, '\t',
-                  (size_t)(http1_skip(value_end, c->end, HTTP1_SPACE) - value_end));
+    return memchr(value_end, '\t', (size_t)(http1_skip_line(value_end, HTTP1_SPACE) - value_end));
 }
 
 static enum weir_http_fault read_content_length(struct cursor *c, const char *at, const char *end)
 {
     if (weir_http_has(c->head, WEIR_HTTP_CONTENT_LENGTH) || at == end || end - at > 18 ||
-        has_tab_after(c, end))
+        has_tab_after(end))
         return WEIR_HTTP_FAULT_CONTENT_LENGTH; /* 18 digits: less than an exabyte, no overflow */
     uint64_t length = 0;
     for (const char *p = at; p < end; p++) {
@@ -327,7 +339,7 @@ static enum weir_http_fault read_known(struct cursor *c, enum weir_http_name id,
         return read_content_length(c, at, end);
     if (id == WEIR_HTTP_TRANSFER_ENCODING) {
         if (weir_http_has(head, id) || !weir_slice_equal_caseless(value, WEIR_SLICE("chunked")) ||
-            has_tab_after(c, end))
+            has_tab_after(end))
             return WEIR_HTTP_FAULT_TRANSFER_ENCODING;
     }
     if (id == WEIR_HTTP_HOST && head->method != WEIR_HTTP_METHOD_NONE) {
@@ -350,7 +362,7 @@ static enum weir_http_fault read_known(struct cursor *c, enum weir_http_name id,
 static enum weir_http_fault take_header(struct cursor *c)
 {
     struct weir_http_head *head = c->head;
-    const char *name = c->p, *name_end = http1_skip(name, c->end, HTTP1_TOKEN);
+    const char *name = c->p, *name_end = http1_skip_name(name, c->end);
     if (name_end == name)
         return http1_is(*name, HTTP1_SPACE) ? WEIR_HTTP_FAULT_HEADER_FOLD
                                             : WEIR_HTTP_FAULT_HEADER_NAME;
@@ -360,7 +372,7 @@ static enum weir_http_fault take_header(struct cursor *c)
         return WEIR_HTTP_FAULT_HEADERS_TOO_MANY;
     if (name_end - name > WEIR_HTTP_NAME_BYTES_MAX)
         return WEIR_HTTP_FAULT_HEAD_TOO_LARGE;
-    const char *value = http1_skip(name_end + 1, c->end, HTTP1_SPACE);
+    const char *value = http1_skip_line(name_end + 1, HTTP1_SPACE);
     const char *value_end = http1_skip_value(value, c->end);
     c->p = value_end;
     if (!take_line_end(c))

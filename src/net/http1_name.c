@@ -5,21 +5,29 @@
 
 #include "core/base.h"
 
-/* The longest listed name, and room to compare in whole words. */
-#define NAME_BYTES_MAX 24
+#define NAME_BYTES_MAX 24 /* of the listed names; name_is compares no more */
 
-static const struct {
-    char text[NAME_BYTES_MAX + 8];
-    uint8_t bytes;
-} names[WEIR_HTTP_NAME_COUNT] = {
-#define NAME_ROW(id, literal) [WEIR_HTTP_##id] = {literal, sizeof(literal) - 1},
-    WEIR_HTTP_NAMES(NAME_ROW)
-#undef NAME_ROW
-        /* Prefixes, so never compared as whole names. */
-        [WEIR_HTTP_X_RATELIMIT_ANY] = {"x-ratelimit-", 0},
-    [WEIR_HTTP_ANTHROPIC_RATELIMIT_ANY] = {"anthropic-ratelimit-", 0},
-    [WEIR_HTTP_RATELIMIT_ANY] = {"ratelimit", 0},
+static const char texts[WEIR_HTTP_NAME_COUNT][32] = {
+#define NAME_TEXT(id, literal) [WEIR_HTTP_##id] = literal,
+    WEIR_HTTP_NAMES(NAME_TEXT)
+#undef NAME_TEXT
+        [WEIR_HTTP_X_RATELIMIT_ANY] = "x-ratelimit-",
+    [WEIR_HTTP_ANTHROPIC_RATELIMIT_ANY] = "anthropic-ratelimit-",
+    [WEIR_HTTP_RATELIMIT_ANY] = "ratelimit",
 };
+
+/* The families have none: they are prefixes, never compared as whole names. */
+static const uint8_t lengths[WEIR_HTTP_NAME_COUNT] = {
+#define NAME_LENGTH(id, literal) [WEIR_HTTP_##id] = sizeof(literal) - 1,
+    WEIR_HTTP_NAMES(NAME_LENGTH)
+#undef NAME_LENGTH
+};
+
+#define NAME_FITS(id, literal)                                                                     \
+    _Static_assert(sizeof(literal) - 1 <= NAME_BYTES_MAX,                                          \
+                   literal " is longer than name_is compares");
+WEIR_HTTP_NAMES(NAME_FITS)
+#undef NAME_FITS
 
 /* A perfect hash of the listed names: length, first, middle and last character, each times a factor
  * that was found by trying until no two names met. A new name goes to the slot that the test
@@ -86,28 +94,42 @@ static const uint8_t slots[SLOT_COUNT] = {
     [122] = WEIR_HTTP_DATE,
 };
 
-/* True if the name is text but for case. Among token characters only letters fold onto letters, and
- * only '-' and digits onto themselves, so setting the bit 0x20 everywhere compares exactly. */
+static uint64_t word_at(const char *p)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+static uint32_t half_at(const char *p)
+{
+    uint32_t half;
+    memcpy(&half, p, sizeof half);
+    return half;
+}
+
+/* True if the first bytes of name are those of text but for case; 1 .. NAME_BYTES_MAX.
+ *
+ * Among token characters only letters fold onto letters, and only '-' and digits onto themselves,
+ * so setting the bit 0x20 everywhere compares exactly. Words that overlap cover every length
+ * without a loop, which the processor would mispredict for each name anew. */
 static bool name_is(const char *name, const char *text, size_t bytes)
 {
     const uint64_t fold = UINT64_C(0x2020202020202020);
-    uint64_t a, b;
-    if (bytes < sizeof a) {
-        for (size_t i = 0; i < bytes; i++) {
-            if (((unsigned char)name[i] | 0x20u) != (unsigned char)text[i])
-                return false;
-        }
-        return true;
+    if (bytes >= 8) {
+        size_t middle = (bytes - 8) / 2, last = bytes - 8;
+        return (((word_at(name) | fold) ^ word_at(text)) |
+                ((word_at(name + middle) | fold) ^ word_at(text + middle)) |
+                ((word_at(name + last) | fold) ^ word_at(text + last))) == 0;
     }
-    for (size_t i = 0; i + sizeof a < bytes; i += sizeof a) {
-        memcpy(&a, name + i, sizeof a);
-        memcpy(&b, text + i, sizeof b);
-        if ((a | fold) != b)
+    if (bytes >= 4)
+        return (((half_at(name) | (uint32_t)fold) ^ half_at(text)) |
+                ((half_at(name + bytes - 4) | (uint32_t)fold) ^ half_at(text + bytes - 4))) == 0;
+    for (size_t i = 0; i < bytes; i++) {
+        if (((unsigned char)name[i] | 0x20u) != (unsigned char)text[i])
             return false;
     }
-    memcpy(&a, name + bytes - sizeof a, sizeof a); /* the last word may overlap the one before */
-    memcpy(&b, text + bytes - sizeof b, sizeof b);
-    return (a | fold) == b;
+    return true;
 }
 
 static enum weir_http_name name_family(const char *name, size_t bytes)
@@ -126,12 +148,12 @@ enum weir_http_name weir_http_name_id(const char *name, size_t bytes)
     if (bytes == 0)
         return WEIR_HTTP_OTHER;
     enum weir_http_name id = slots[name_slot(name, bytes)];
-    if (names[id].bytes == bytes && name_is(name, names[id].text, bytes))
+    if (lengths[id] == bytes && name_is(name, texts[id], bytes))
         return id;
     return name_family(name, bytes);
 }
 
 const char *weir_http_name_text(enum weir_http_name id)
 {
-    return names[id].text;
+    return texts[id];
 }

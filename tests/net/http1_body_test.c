@@ -153,22 +153,27 @@ static void http1_body__extensions_and_trailers__are_bounded_over_the_body(void 
     static struct http1_run run;
     static char wire[1 << 17];
     struct http1_run_input in = {.at = wire};
-    /* Ten extension bytes a chunk, with the carriage return that ends them. */
-    for (int chunks = WEIR_HTTP_EXTENSION_BYTES_MAX / 10, extra = 0; extra < 2; extra++) {
+    /* Ten extension bytes a chunk, with the carriage return that ends them; the last chunk fills
+     * up. */
+    for (int extra = 0; extra < 2; extra++) {
+        int chunks = WEIR_HTTP_EXTENSION_BYTES_MAX / 10;
+        int fill = WEIR_HTTP_EXTENSION_BYTES_MAX - chunks * 10 - 1 + extra;
         size_t at = (size_t)snprintf(wire, sizeof wire, CHUNKED);
-        for (int i = 0; i < chunks + extra; i++)
+        for (int i = 0; i < chunks; i++)
             at += (size_t)snprintf(wire + at, sizeof wire - at, "1;abcdefghi\r\nx\r\n");
-        in.bytes = at + (size_t)snprintf(wire + at, sizeof wire - at, "0\r\n\r\n");
+        in.bytes = at + (size_t)snprintf(wire + at, sizeof wire - at, "0;%.*s\r\n\r\n", fill,
+                                         "abcdefghijkl");
         http1_run(&run, &in, HTTP1_RUN_WHOLE, HTTP1_RUN_WHOLE);
         CHECK_INT(run.fault, extra ? WEIR_HTTP_FAULT_CHUNK_EXTENSION : WEIR_HTTP_FAULT_NONE);
         CHECK_INT(run.body_bytes, chunks);
     }
-    /* Sixteen bytes a line, and the last empty line has two. */
-    for (int lines = WEIR_HTTP_TRAILER_BYTES_MAX / 16 - 1, extra = 0; extra < 2; extra++) {
+    /* Sixteen bytes a line; the last line leaves two bytes for the empty one. */
+    for (int extra = 0; extra < 2; extra++) {
         size_t at = (size_t)snprintf(wire, sizeof wire, CHUNKED "0\r\n");
-        for (int i = 0; i < lines + extra; i++)
+        for (int i = 0; i < WEIR_HTTP_TRAILER_BYTES_MAX / 16 - 1; i++)
             at += (size_t)snprintf(wire + at, sizeof wire - at, "X-abcdef: 1234\r\n");
-        in.bytes = at + (size_t)snprintf(wire + at, sizeof wire - at, "\r\n");
+        in.bytes = at + (size_t)snprintf(wire + at, sizeof wire - at, "X-abcdef: 12%.*s\r\n\r\n",
+                                         extra, "3");
         http1_run(&run, &in, HTTP1_RUN_WHOLE, HTTP1_RUN_WHOLE);
         CHECK_INT(run.fault, extra ? WEIR_HTTP_FAULT_TRAILERS_TOO_LARGE : WEIR_HTTP_FAULT_NONE);
     }

@@ -295,7 +295,8 @@ static void http1_diff__what_ours_accepts__llhttp_accepts_with_the_same_meaning(
 {
     (void)state;
     static struct http1_run run, split;
-    uint64_t seed = number_of_env("WEIR_SEED", 1), cases = number_of_env("WEIR_CASES", CASES);
+    uint64_t seed = number_of_env("WEIR_SEED", 1),
+             cases = number_of_env("WEIR_CASES", getenv("WEIR_TEST_LONG") ? 20 * CASES : CASES);
     uint64_t ours_done = 0, both_done = 0, theirs_only = 0, damaged_done = 0;
     for (uint64_t i = 0; i < cases; i++) {
         rng_state = seed + i * UINT64_C(0x9e3779b9);

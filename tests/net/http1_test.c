@@ -182,6 +182,7 @@ static const struct row bad_requests[] = {
 
 static const struct row bad_responses[] = {
     ROW("another protocol", "ICY 200 OK\r\n\r\n", START_LINE, 400),
+    ROW("a TLS alert, without a line feed", "\x15\x03\x01", START_LINE, 400),
     ROW("an empty line first", "\r\nHTTP/1.1 200 OK\r\n\r\n", START_LINE, 400),
     ROW("HTTP/2.0", "HTTP/2.0 200 OK\r\n\r\n", VERSION, 505),
     ROW("HTTP/1.x", "HTTP/1.x 200 OK\r\n\r\n", START_LINE, 400),

@@ -50,14 +50,14 @@ void bed_open(struct bed *bed, const struct weir_target_rules *rules)
     char text[400];
     descriptors_before = descriptors_open();
     memset(bed, 0, sizeof *bed);
-    bed->listener = up_listen(&bed->port, 64);
+    bed->listener = up_listen(&bed->port, 512);
     bed->loop = weir_loop_create();
     bed->now_ns = weir_loop_now_ns(bed->loop);
     weir_loop_time_set(bed->loop, bed->now_ns);
     bed->client = weir_client_create(bed->loop);
-    struct weir_target_rules own = rules ? *rules
-                                         : (struct weir_target_rules){
-                                               .pool_idle_ns = 10 * WEIR_NS_PER_S, .pool_max = 8};
+    struct weir_target_rules own =
+        rules ? *rules
+              : (struct weir_target_rules){.pool_idle_ns = 10 * WEIR_NS_PER_S, .pool_max = 8};
     own.host = own.host ? own.host : "127.0.0.1";
     own.port = own.port ? own.port : bed->port;
     bed->target = weir_target_create(bed->client, &own, text, sizeof text);
@@ -85,7 +85,7 @@ void bed_turn(struct bed *bed)
 
 void bed_wait(struct bed *bed)
 {
-    CHECK_INT(weir_loop_turn(bed->loop, 20 * WEIR_NS_PER_MS), 0);
+    CHECK_INT(weir_loop_turn(bed->loop, 5 * WEIR_NS_PER_MS), 0);
 }
 
 void bed_pass(struct bed *bed, uint64_t ns)

@@ -1,8 +1,8 @@
 /* upstream: a scripted upstream and a recording caller, for tests of the client.
  *
- * Everything runs in one thread: the test turns the loop until the client has done its part, and plays the
- * upstream with plain blocking calls in between. Loopback only, ports chosen by the kernel, no sleeping:
- * time passes by weir_loop_time_set. */
+ * Everything runs in one thread: the test turns the loop until the client has done its part, and
+ * plays the upstream with plain blocking calls in between. Loopback only, ports chosen by the
+ * kernel, no sleeping: time passes by weir_loop_time_set. */
 #ifndef WEIR_TESTS_UPSTREAM_H
 #define WEIR_TESTS_UPSTREAM_H
 
@@ -31,7 +31,7 @@ struct caller {
     char trailers[256];
     enum weir_call_failure failure;
     bool sent;
-    char detail[512];
+    char detail[300];
     /* What to do inside the callbacks. */
     bool cancel_in_sent, cancel_in_head, cancel_in_body, pause_in_body, start_in_done;
     struct bed *bed;
@@ -55,7 +55,7 @@ void bed_pass(struct bed *bed, uint64_t ns);
             bed_wait(bed);                                                                         \
         }                                                                                          \
     } while (0)
-/* A turn that waits for an event, at most 20 ms. */
+/* A turn that waits for an event, at most 5 ms. */
 void bed_wait(struct bed *bed);
 
 extern const struct weir_call_handler caller_handler;
