@@ -348,6 +348,7 @@ static enum weir_refusal edge_metered(struct weir_request *r, const struct weir_
         return WEIR_REFUSAL_MODEL_NOT_ALLOWED;
     if (route.pool == WEIR_NONE)
         return WEIR_REFUSAL_MODEL_UNKNOWN;
+    weir_gateway_model(g, route.model, route.pool);
     *param = NULL;
     arrival->text = facts.classes;
     arrival->output_limit_tok = facts.limit_tok;

@@ -68,6 +68,19 @@ static void gateway_set_upstream(struct weir_gateway *g, uint32_t i, uint64_t no
     weir_flow_upstream_set(g->flow, i, &rules, now_ns);
 }
 
+void weir_gateway_model(struct weir_gateway *g, uint32_t model, uint32_t pool)
+{
+    const struct weir_config_upstream *u =
+        &g->config->upstreams[g->config->pools[pool].upstreams[0]];
+    const struct weir_model_rules rules = {.output_default_tok = u->output_limit_tok,
+                                           .image_tok = u->image_tok,
+                                           .file_tok = u->file_tok};
+    if (model < g->models_set)
+        return;
+    g->models_set = model + 1; /* indices are given in order */
+    weir_flow_model_set(g->flow, model, &rules);
+}
+
 static bool gateway_make_flow(struct weir_gateway *g)
 {
     const struct weir_config *c = g->config;
@@ -104,12 +117,7 @@ static bool gateway_make_flow(struct weir_gateway *g)
             rules.upstreams[k] = p->upstreams[k];
         weir_flow_pool_set(g->flow, i, &rules);
     }
-    const struct weir_config_upstream *u = &c->upstreams[0];
-    for (uint32_t m = 0; m < GATEWAY_MODELS_MAX; m++)
-        weir_flow_model_set(g->flow, m,
-                            &(struct weir_model_rules){.output_default_tok = u->output_limit_tok,
-                                                       .image_tok = u->image_tok,
-                                                       .file_tok = u->file_tok});
+    weir_gateway_model(g, WEIR_MODEL_OTHER, 0);
     return true;
 }
 

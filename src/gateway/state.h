@@ -113,6 +113,7 @@ struct weir_gateway {
     struct weir_request *requests_free;
     struct weir_answer *answers_free;
     uint32_t requests_now;
+    uint32_t models_set; /* indices below this have their rules */
     uint64_t number_next, number_seed;
     uint64_t hold_next; /* epoch << 40 | counter */
     uint64_t started_ns;
@@ -140,6 +141,9 @@ void weir_request_pool_free(struct weir_gateway *g);
 
 /* gateway.c: defines the implicit scope of a tenant: unlimited, but recorded. */
 void weir_gateway_tenant_scope(struct weir_gateway *g, uint32_t tenant);
+
+/* Gives a model's index its defaults (those of its pool's first upstream) when it is new. */
+void weir_gateway_model(struct weir_gateway *g, uint32_t model, uint32_t pool);
 
 /* refuse.c: answers r->x (if the client is there and nothing was answered yet).
  * message NULL: the refusal's own. */

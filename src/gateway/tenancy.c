@@ -196,7 +196,8 @@ static uint32_t tenancy_named(const struct weir_tenancy *t, const char *name)
 /* Enters all keys anew: those of the configuration, then those made at run time. */
 static bool tenancy_load_keys(struct weir_tenancy *t, uint64_t now_ns)
 {
-    memset(t->digests, 0, t->slots * sizeof *t->digests);
+    if (t->digests_now > 0) /* an empty table stays untouched: it has room for every tenant allowed */
+        memset(t->digests, 0, t->slots * sizeof *t->digests);
     t->digests_now = 0;
     bool all = true;
     for (uint32_t i = 0; i < t->config->tenants_count; i++) {
