@@ -300,11 +300,18 @@ class Rig {
   }
 
   // A gateway by configuration: an object in the form of weir.yaml (JSON is YAML).
-  configured(config, env = {}) {
-    const state = this.folder();
+  configured(config, env = {}, state = this.folder()) {
     const file = path.join(state, 'weir.yaml');
     writeFileSync(file, JSON.stringify({ listen: '127.0.0.1:0', admin: '127.0.0.1:0', ...config }));
     return this.serve(['-c', file], { env, state, isFile: true });
+  }
+
+  // A gateway whose tenants have weir keys: { gateway, keys: { NAME: key } }.
+  async keyed(config, env = {}) {
+    const state = this.folder();
+    const keys = {};
+    for (const { name } of config.tenants) keys[name] = this.newKey({ state }, name);
+    return { gateway: await this.configured(config, env, state), keys };
   }
 
   serve(flags, { env = {}, state = this.folder(), isFile = false } = {}) {
@@ -324,7 +331,7 @@ class Rig {
   }
 
   newKey(gateway, tenant, ...flags) {
-    const made = this.run(['key', 'new', tenant, ...flags], gateway.state ?? gateway);
+    const made = this.run(['key', 'new', tenant, ...flags], gateway.state);
     assert.equal(made.status, 0, made.stderr);
     return made.stdout.trim();
   }
