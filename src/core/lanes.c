@@ -162,34 +162,31 @@ static unsigned __int128 promise(uint64_t percent, uint64_t work_uwork)
     return (unsigned __int128)percent * work_uwork;
 }
 
-/* Work that was dispatched in `served`: the floors of all lanes with waiters grow by their part of
- * it, and what the lane got comes off its own. What it got beyond is not held against it. */
-static void floors_charge(struct weir_lanes *l, struct lane *served, uint64_t work_uwork)
+/* Work dispatched in `served`: the floors of all lanes with waiters grow by their part of it, and
+ * what the lane got comes off its own. What it got beyond is not held against it. Returns what came
+ * off. */
+static uint64_t floors_charge(struct weir_lanes *l, struct lane *served, uint64_t work_uwork)
 {
     for (uint32_t i = 0; i < l->limits.lanes; i++)
         if (has_waiters(&l->lane[i]) || &l->lane[i] == served)
             l->lane[i].behind += promise(l->lane[i].floor_percent, work_uwork);
-    unsigned __int128 had = promise(100, work_uwork);
-    served->behind = served->behind > had ? served->behind - had : 0;
+    unsigned __int128 counted = promise(100, work_uwork);
+    if (counted > served->behind)
+        counted = served->behind;
+    served->behind -= counted;
+    return (uint64_t)counted;
 }
 
-/* The reverse, for work that was charged and not used. The lane itself becomes due at most: how
- * much of that work counted towards its floor is not known any more. */
-static void floors_refund(struct weir_lanes *l, struct lane *served, uint64_t work_uwork)
+/* The reverse, counted being what floors_charge returned. */
+static void floors_uncharge(struct weir_lanes *l, struct lane *served, uint64_t work_uwork,
+                            uint64_t counted)
 {
+    served->behind += counted;
     for (uint32_t i = 0; i < l->limits.lanes; i++) {
         struct lane *lane = &l->lane[i];
-        if (lane == served)
-            continue;
         unsigned __int128 less = promise(lane->floor_percent, work_uwork);
         lane->behind = lane->behind > less ? lane->behind - less : 0;
     }
-    if (served->floor_percent == 0 || !has_waiters(served))
-        return;
-    unsigned __int128 due = promise(100, served->largest_uwork);
-    unsigned __int128 back = promise(100 - served->floor_percent, work_uwork);
-    if (served->behind < due)
-        served->behind = back < due - served->behind ? served->behind + back : due;
 }
 
 /* The lane to serve: of those that are behind their floor by their largest item, the one furthest
@@ -231,7 +228,8 @@ struct weir_lanes_choice weir_lanes_take(struct weir_lanes *l)
     uint32_t lane = lane_choose(l);
     WEIR_INVARIANT(lane != WEIR_NONE);
     struct weir_sched_choice inner = weir_sched_take(l->lane[lane].sched);
-    floors_charge(l, &l->lane[lane], inner.work_uwork);
+    /* Kept beside the item, which is in no queue now, for weir_lanes_put_back. */
+    l->items[inner.item].order = floors_charge(l, &l->lane[lane], inner.work_uwork);
     lane_note_empty(&l->lane[lane]);
     return (struct weir_lanes_choice){lane, inner.tenant, inner.item, inner.work_uwork};
 }
@@ -239,25 +237,20 @@ struct weir_lanes_choice weir_lanes_take(struct weir_lanes *l)
 void weir_lanes_put_back(struct weir_lanes *l, uint32_t lane, uint32_t tenant, uint32_t item,
                          uint64_t work_uwork)
 {
+    WEIR_INVARIANT(item < l->limits.items_max);
     struct lane *into = lane_at(l, lane);
+    uint64_t counted = l->items[item].order;
     lane_meet_tenant(l, lane, tenant);
     weir_sched_put_back(into->sched, tenant, item, work_uwork);
     l->items[item].lane = lane;
     lane_note_item(into, work_uwork);
-    floors_refund(l, into, work_uwork);
+    floors_uncharge(l, into, work_uwork, counted);
+    lane_note_empty(into);
 }
 
 void weir_lanes_correct(struct weir_lanes *l, uint32_t lane, uint32_t tenant, int64_t delta_uwork)
 {
-    struct lane *of = lane_at(l, lane);
-    weir_sched_correct(of->sched, tenant, delta_uwork);
-    uint64_t work_uwork =
-        weir_min_u64(weir_abs_i64(delta_uwork), (uint64_t)WEIR_SCHED_WORK_MAX_UWORK);
-    if (delta_uwork >= 0)
-        floors_charge(l, of, work_uwork);
-    else
-        floors_refund(l, of, work_uwork);
-    lane_note_empty(of);
+    weir_sched_correct(lane_at(l, lane)->sched, tenant, delta_uwork);
 }
 
 void weir_lanes_suspend(struct weir_lanes *l, uint32_t tenant)

@@ -55,7 +55,10 @@ struct weir_lanes *weir_lanes_init(void *mem, size_t bytes, struct weir_lanes_li
                                    const struct weir_lane_config *config,
                                    struct weir_sched_item *items);
 
-/* These mirror core/sched.h, which describes them; a lane is 0 .. lanes - 1. */
+/* These mirror core/sched.h, which describes them; a lane is 0 .. lanes - 1. An item that is put
+ * back has been in no queue since it was taken. A correction concerns the tenants of its lane:
+ * floors count work as it was dispatched, or refunds of a lane that had more than its floor would
+ * lift it above the upper ones. */
 void weir_lanes_set_weight(struct weir_lanes *l, uint32_t tenant, uint32_t weight);
 void weir_lanes_enqueue(struct weir_lanes *l, uint32_t lane, uint32_t tenant, uint32_t item,
                         uint64_t work_uwork);

@@ -1,10 +1,12 @@
 /* drr: turns. In a round every tenant has one turn, in which it may send as many requests as its
  * weight.
  *
- * Bound, in requests: two tenants that wait all through an interval have had numbers of turns that
- * differ by at most one, so their requests per weight differ by at most one turn each way plus a
- * turn begun. A tenant that runs empty gives the rest of its turn up; one that arrives has its turn
- * in this round if the round has not passed it, else in the next. */
+ * Bound, in requests: a round visits its tenants in the same order every time, so at any moment one
+ * of two waiting tenants has had as many turns as the other or, whole or in part, one more. Over
+ * any interval in which both wait, their requests per weight differ by at most one turn.
+ *
+ * A tenant that runs empty gives the rest of its turn up; one that arrives has its turn in this
+ * round if the round has not passed it, else in the next. */
 #include "core/sched_internal.h"
 
 static void drr_arrive(struct weir_sched *s, uint32_t tenant)

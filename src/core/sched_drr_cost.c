@@ -15,8 +15,8 @@
  * use. A tenant that waits and has been visited in a round has a counter of granted .. granted + M;
  * one that has not, no less than what was granted up to the round before. Tenants are visited in
  * the same order in every round. The work per weight of two tenants that wait all through an
- * interval thus differs by at most 2 M + Q. (Corrections count as work at the moment they are
- * made.) */
+ * interval thus differs by at most 2 M + Q. (A correction shifts its tenant
+ * by its amount, and the bound with it.) */
 #include "core/sched_internal.h"
 
 #define DIGIT_BITS 6u

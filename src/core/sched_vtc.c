@@ -8,8 +8,8 @@
  * Bound. Let L be the largest work of an item over its tenant's weight. A tenant is charged only
  * while its counter is the smallest, so the counters of two waiting tenants differ by at most L at
  * any moment. The work per weight of two tenants over any interval in which both wait is the change
- * of their counters: it differs by at most 2 L. (Corrections count as work at the moment they are
- * made.) */
+ * of their counters: it differs by at most 2 L. (A correction shifts its tenant by its amount,
+ * and the bound with it.) */
 #include "core/sched_internal.h"
 
 static uint64_t vtc_level(struct weir_sched *s)
@@ -19,11 +19,16 @@ static uint64_t vtc_level(struct weir_sched *s)
     return s->last ? weir_max_u64(s->floor, sched_tenant(s, s->last - 1)->counter) : s->floor;
 }
 
-static void vtc_arrive(struct weir_sched *s, uint32_t tenant)
+static void join(struct weir_sched *s, uint32_t tenant, uint64_t level)
 {
     struct sched_tenant *t = sched_tenant(s, tenant);
-    sched_counter_lift(t, vtc_level(s));
+    sched_counter_lift(t, level);
     weir_heap_push(&s->heap, tenant, t->counter);
+}
+
+static void vtc_arrive(struct weir_sched *s, uint32_t tenant)
+{
+    join(s, tenant, vtc_level(s));
 }
 
 /* A tenant that leaves without having been served was not served up to its counter: `last` and
@@ -75,8 +80,8 @@ static void vtc_put_back(struct weir_sched *s, uint32_t tenant, uint64_t work_uw
     sched_counter_sub(t, work_uwork);
     if (in_order)
         weir_heap_rekey(&s->heap, tenant, t->counter);
-    else if (!t->suspended)
-        vtc_arrive(s, tenant);
+    else if (!t->suspended) /* it had not left, so it is lifted only past what was served since */
+        join(s, tenant, s->heap.count > 0 ? weir_min_u64(s->floor, vtc_level(s)) : s->floor);
 }
 
 static void vtc_correct(struct weir_sched *s, uint32_t tenant, int64_t delta_uwork)
