@@ -108,18 +108,20 @@ static void sleepers_advance(struct weir_sched *s)
     sleepers_sort(s, top, (UINT64_C(2) << digit) - 1);
 }
 
-/* An era is a multiple of the highest digit, so that only lists of the highest level change places.
- */
+/* An era is a multiple of the weight of the highest digit, so that only sleepers of the highest
+ * level would change their lists. There are none: `now` has just moved into the highest digit that
+ * the largest debt from below it can reach. */
 static void end_era(struct weir_sched *s)
 {
-    _Static_assert(SCHED_ERA % (UINT64_C(1) << (SCHED_SLEEP_LEVELS - 1) * DIGIT_BITS) == 0,
-                   "an era moves no digit but the highest");
+    _Static_assert(SCHED_LEAD_MAX == UINT64_C(1) << (SCHED_SLEEP_LEVELS - 1) * DIGIT_BITS,
+                   "the largest debt is one step of the highest digit");
+    _Static_assert(SCHED_ERA % SCHED_LEAD_MAX == 0, "an era moves no digit but the highest");
+    WEIR_INVARIANT(s->sleepers.filled[SCHED_SLEEP_LEVELS - 1] == 0);
     s->eras++;
     s->granted -= SCHED_ERA;
     s->granted_prev -= SCHED_ERA;
     s->granted_next -= SCHED_ERA;
     s->sleepers.now -= SCHED_ERA;
-    sleepers_sort(s, SCHED_SLEEP_LEVELS - 1, UINT64_MAX);
 }
 
 /* A tenant in the order whose turn in this round is over, or not to come. */

@@ -58,6 +58,26 @@ static void bucket__slow_rate__does_not_round_to_nothing(void **state)
     CHECK_INT(b.carry, 0);
 }
 
+static void bucket__full__owes_no_fraction(void **state)
+{
+    (void)state;
+    struct weir_bucket b;
+    uint64_t wait_ns = 0;
+    weir_bucket_init(&b, REQ, 3, T0);
+    weir_bucket_charge(&b, 1, T0);
+    /* Half a second earns one and a half; the half falls over the brim. */
+    weir_bucket_charge(&b, 1, T0 + WEIR_NS_PER_S / 2);
+    CHECK_INT(weir_bucket_take(&b, REQ, T0 + WEIR_NS_PER_S / 2, &wait_ns), WEIR_BUCKET_WAIT);
+    CHECK_INT(wait_ns, WEIR_NS_PER_S / 3 + 1);
+    /* And so it is when a refund fills the bucket. */
+    weir_bucket_init(&b, REQ, 3, T0);
+    weir_bucket_charge(&b, 1, T0);
+    weir_bucket_refund(&b, 1, T0 + WEIR_NS_PER_MS);
+    weir_bucket_charge(&b, 1, T0 + WEIR_NS_PER_MS);
+    CHECK_INT(weir_bucket_take(&b, REQ, T0 + WEIR_NS_PER_MS, &wait_ns), WEIR_BUCKET_WAIT);
+    CHECK_INT(wait_ns, WEIR_NS_PER_S / 3 + 1);
+}
+
 static void bucket__clock_steps_back__earns_nothing(void **state)
 {
     (void)state;
@@ -241,6 +261,7 @@ int main(void)
         cmocka_unit_test(bucket__cost_above_capacity__is_never),
         cmocka_unit_test(bucket__fourteen_at_two_a_second_burst_five__pass_at_exact_times),
         cmocka_unit_test(bucket__slow_rate__does_not_round_to_nothing),
+        cmocka_unit_test(bucket__full__owes_no_fraction),
         cmocka_unit_test(bucket__clock_steps_back__earns_nothing),
         cmocka_unit_test(bucket__debt__is_filled_up_before_anything_passes),
         cmocka_unit_test(bucket__refund__stops_at_the_capacity),

@@ -117,6 +117,50 @@ static void lanes__empty_lane__earns_no_credit(void **state)
     box_free(&box);
 }
 
+static void lanes__cancelled_and_back__starts_anew(void **state)
+{
+    (void)state;
+    struct box box = box_new(three, 3);
+    add(&box, 0, 0, 50, W);
+    add(&box, 1, 1, 1, W);
+    CHECK_STR(order(&box, 4), "0000");
+    CHECK_INT(weir_lanes_behind_uwork(box.l, 1), 4 * W / 5);
+    weir_lanes_remove(box.l, 50);
+    CHECK_INT(weir_lanes_behind_uwork(box.l, 1), 0);
+    add(&box, 1, 1, 1, W);
+    CHECK_STR(order(&box, 6), "000001");
+    box_free(&box);
+}
+
+static void lanes__large_item_gone__small_ones_are_not_held_back_by_it(void **state)
+{
+    (void)state;
+    struct box box = box_new(three, 3);
+    add(&box, 0, 0, 50, W);
+    add(&box, 1, 1, 1, 1000 * W);
+    weir_lanes_remove(box.l, 50);
+    add(&box, 1, 1, 3, W);
+    CHECK_STR(order(&box, 6), "000001");
+    box_free(&box);
+}
+
+static void lanes__two_behind_their_floors__the_one_further_behind_goes_first(void **state)
+{
+    (void)state;
+    static const struct weir_lane_config config[] = {
+        {WEIR_SCHED_VTC, 0}, {WEIR_SCHED_VTC, 10}, {WEIR_SCHED_VTC, 60}};
+    struct box box = box_new(config, 3);
+    add(&box, 0, 0, 1, 100 * W);
+    add(&box, 0, 0, 1, 100 * W);
+    add(&box, 1, 1, 50, W);
+    add(&box, 2, 2, 100, W);
+    const char *got = order(&box, 60);
+    CHECK_INT(got[0], '0');
+    CHECK_INT(count_of(got, '0'), 1);
+    CHECK_INT(strspn(got + 1, "2"), 59); /* it is owed 60, lane 1 is owed 10 */
+    box_free(&box);
+}
+
 static void lanes__more_than_the_floor__is_not_held_against_a_lane(void **state)
 {
     (void)state;
@@ -327,6 +371,9 @@ int main(void)
         cmocka_unit_test(lanes__without_floors__the_upper_goes_first),
         cmocka_unit_test(lanes__floors__are_kept_under_a_full_upper_lane),
         cmocka_unit_test(lanes__empty_lane__earns_no_credit),
+        cmocka_unit_test(lanes__cancelled_and_back__starts_anew),
+        cmocka_unit_test(lanes__large_item_gone__small_ones_are_not_held_back_by_it),
+        cmocka_unit_test(lanes__two_behind_their_floors__the_one_further_behind_goes_first),
         cmocka_unit_test(lanes__more_than_the_floor__is_not_held_against_a_lane),
         cmocka_unit_test(lanes__refunds_of_a_lane_with_more_than_its_floor__lift_it_above_nobody),
         cmocka_unit_test(lanes__put_back__is_as_if_never_taken),

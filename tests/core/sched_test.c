@@ -341,6 +341,39 @@ static void sched__many_eras__stay_fair(void **state)
     }
 }
 
+/* A debt of as much as is remembered, made just before an era ends, is paid after it to the last
+ * item: to the one who waited all along, or to a newcomer when that one cancels. */
+static void sched__debt_across_the_end_of_an_era__is_paid_exactly(void **state)
+{
+    (void)state;
+    static const enum weir_sched_policy by_work[] = {WEIR_SCHED_DRR_COST, WEIR_SCHED_VTC};
+    uint64_t most = (uint64_t)WEIR_SCHED_WORK_MAX_UWORK;
+    for (size_t p = 0; p < WEIR_COUNT(by_work); p++)
+        for (uint32_t before = 1000; before < 1030; before++)
+            for (uint32_t cancel = 0; cancel < 2; cancel++) {
+                struct box box = box_new(by_work[p], 3, ITEMS);
+                add(&box, 0, 1500, most);
+                order(&box, before);
+                add(&box, 1, 2, most);
+                while (weir_sched_tenant_items(box.s, 1) > 1)
+                    order(&box, 1);
+                for (uint32_t i = 0; i < 300; i++)
+                    weir_sched_correct(box.s, 1, WEIR_SCHED_WORK_MAX_UWORK);
+                CHECK_INT(count_of(order(&box, 100), 'a'), 100);
+                while (cancel && weir_sched_tenant_items(box.s, 0) > 0)
+                    weir_sched_remove(box.s, weir_sched_tenant_head(box.s, 0));
+                if (cancel) { /* b now waits alone, and cancels too */
+                    weir_sched_remove(box.s, weir_sched_tenant_head(box.s, 1));
+                    add(&box, 2, 400, most);
+                    add(&box, 1, 1, most);
+                }
+                uint32_t others = (uint32_t)strcspn(order(&box, 300), "b");
+                CHECK_MSG(others >= 155 && others <= 158, "%s, %u before: others got %u",
+                          weir_sched_policy_name(by_work[p]), before, others);
+                box_free(&box);
+            }
+}
+
 /* Three does not divide a cost of one: what the division leaves is not lost. */
 static void sched__weights_that_do_not_divide_the_cost__share_exactly(void **state)
 {
@@ -397,15 +430,34 @@ static void vtc__arrival_while_nobody_waits__is_lifted_to_the_one_that_left_last
 static void vtc__cancelled_while_in_debt__does_not_lift_those_who_come(void **state)
 {
     (void)state;
+    for (uint32_t eras = 0; eras < 2; eras++) {
+        struct box box = box_new(WEIR_SCHED_VTC, 3, ITEMS);
+        add(&box, 2, eras * 1100, (uint64_t)WEIR_SCHED_WORK_MAX_UWORK);
+        order(&box, eras * 1100);
+        add(&box, 0, 2, 100 * W);
+        add(&box, 1, 2, W);
+        CHECK(count_of(order(&box, 3), 'b') == 2);
+        weir_sched_remove(box.s, eras * 1100 + 1); /* a, 100 work in debt, waited alone and left */
+        add(&box, 1, 200, W);
+        add(&box, 0, 2, W);
+        uint32_t b = (uint32_t)strcspn(order(&box, 150), "a");
+        CHECK_MSG(b >= 98 && b <= 101, "b got %u before a", b);
+        box_free(&box);
+    }
+}
+
+static void vtc__last_to_leave_is_forgotten__others_stand_where_they_stood(void **state)
+{
+    (void)state;
     struct box box = box_new(WEIR_SCHED_VTC, 3, ITEMS);
-    add(&box, 1, 2, W);
-    add(&box, 0, 2, 100 * W);
-    CHECK_STR(order(&box, 3), "bab");
-    weir_sched_remove(box.s, 3); /* a, 100 work in debt, waited alone and went away */
-    add(&box, 1, 200, W);
-    add(&box, 0, 2, W);
-    uint32_t b = (uint32_t)strcspn(order(&box, 150), "a");
-    CHECK_MSG(b >= 98, "b got only %u before a", b);
+    add(&box, 2, 1, 60 * W);
+    order(&box, 1);
+    add(&box, 0, 1, 40 * W); /* lifted to 60, and leaves at 100 */
+    order(&box, 1);
+    weir_sched_correct(box.s, 2, (int64_t)(30 * W)); /* 90 */
+    CHECK_INT(weir_sched_tenant_debt_uwork(box.s, 2), 0);
+    weir_sched_tenant_forget(box.s, 0);
+    CHECK_INT(weir_sched_tenant_debt_uwork(box.s, 2), 0);
     box_free(&box);
 }
 
@@ -470,10 +522,12 @@ int main(void)
         cmocka_unit_test(sched__put_back__is_as_if_never_taken),
         cmocka_unit_test(sched__item_far_above_any_quantum__is_served_in_its_turn),
         cmocka_unit_test(sched__many_eras__stay_fair),
+        cmocka_unit_test(sched__debt_across_the_end_of_an_era__is_paid_exactly),
         cmocka_unit_test(sched__weights_that_do_not_divide_the_cost__share_exactly),
         cmocka_unit_test(vtc__arrival_while_others_wait__is_lifted_to_their_smallest_counter),
         cmocka_unit_test(vtc__arrival_while_nobody_waits__is_lifted_to_the_one_that_left_last),
         cmocka_unit_test(vtc__cancelled_while_in_debt__does_not_lift_those_who_come),
+        cmocka_unit_test(vtc__last_to_leave_is_forgotten__others_stand_where_they_stood),
         cmocka_unit_test(sched__forgotten_tenant__is_as_new),
         cmocka_unit_test(sched__a_million_waiters__are_served_and_cancelled),
     };
