@@ -87,6 +87,9 @@ static const struct {
     {"$W key new a 2>&1 && NOT_THERE=sk $W check $D/d.yaml", 0, "listen: 0.0.0.0:1"},
     {"$W check --defaults | cmp - $WEIR_TEST_DATA/../../docs/configuration.md", 0, ""},
     {"cat $D/c.yaml | $W check --no-credentials /dev/stdin", 0, "name: a"},
+    {"sed -n '/^```yaml/,/^```$/p' $WEIR_TEST_DATA/../../README.md | grep -v '^```' > $D/r.yaml; "
+     "OPENAI_API_KEY=sk $W check $D/r.yaml 2>&1",
+     0, "name: support-bot"},
     {"$W key 2>&1", 2, "new TENANT, list, or revoke"},
     {"$W key lits 2>&1", 2, "did you mean 'list'?"},
     {"$W key new 2>&1", 2, "needs the tenant's name"},
