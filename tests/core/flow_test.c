@@ -31,6 +31,94 @@ static void flow__holds_take_the_budget__waits_for_a_settle_in_order(void **stat
     sim_close_settled(&sim);
 }
 
+/* One settle may make room for several: each that gets a hold lets the one behind it ask. */
+static void flow__one_settle_frees_enough_for_three__all_three_go_at_once(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct sim_config c = sim_config_plain(8, tenant, 1);
+    struct script s = script_ok(1000 * MS);
+    s.of[0].usage = (struct weir_flow_usage){1, 0, 0, 1};
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    struct weir_arrival large = sim_arrival(&sim, 0, 4, 800, 60 * SECOND);
+    struct weir_arrival small = sim_arrival(&sim, 0, 4, 100, 60 * SECOND);
+    uint32_t first = sim_arrive(&sim, &large);
+    sim.granted_tok[0] = sim.requests[first].reserve_tok + 20;
+    uint32_t waiting[3];
+    for (size_t i = 0; i < 3; i++)
+        waiting[i] = sim_arrive(&sim, &small);
+    CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+    for (size_t i = 0; i < 3; i++)
+        CHECK_INT(wait_of(&sim, waiting[i]), 1000 * MS);
+    sim_close_settled(&sim);
+}
+
+static void
+flow__a_smaller_one_of_the_same_tenant__does_not_pass_one_that_waits_for_budget(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct sim_config c = sim_config_plain(8, tenant, 1);
+    struct script s = script_ok(1000 * MS);
+    s.of[0].usage = (struct weir_flow_usage){1, 0, 0, 1};
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    struct weir_arrival large = sim_arrival(&sim, 0, 4, 800, 60 * SECOND);
+    struct weir_arrival small = sim_arrival(&sim, 0, 4, 10, 60 * SECOND);
+    uint32_t first = sim_arrive(&sim, &large);
+    sim.granted_tok[0] = sim.requests[first].reserve_tok + 100;
+    uint32_t second = sim_arrive(&sim, &large);
+    uint32_t third = sim_arrive(&sim, &small); /* there would be room for it now */
+    CHECK_INT(waiters_now(&sim), 2);
+    CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+    CHECK_INT(wait_of(&sim, second), 1000 * MS);
+    CHECK_INT(wait_of(&sim, third), 1000 * MS);
+    sim_close_settled(&sim);
+}
+
+static int64_t ledger_delay_now;
+
+static int64_t ledger_as_told(struct sim *sim)
+{
+    (void)sim;
+    return ledger_delay_now;
+}
+
+/* The ledger said "busy", then budget was freed, and the answer comes last: it must not be
+ * believed. */
+static void flow__budget_freed_between_a_busy_answer_and_its_arrival__asks_again(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct sim_config c = sim_config_plain(8, tenant, 1);
+    c.ledger_delay = ledger_as_told;
+    struct script s = script_ok(1000 * MS);
+    s.of[0].usage = (struct weir_flow_usage){1, 0, 0, 1};
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    uint64_t start_ns = sim.now_ns;
+    struct weir_arrival a = sim_arrival(&sim, 0, 4, 800, 60 * SECOND);
+    ledger_delay_now = 0;
+    uint32_t first = sim_arrive(&sim, &a);
+    sim_run(&sim, start_ns);
+    sim.granted_tok[0] = sim.requests[first].reserve_tok + 20;
+    sim_run(&sim, start_ns + 900 * MS);
+    ledger_delay_now = (int64_t)(500 * MS); /* busy, said at 0.9 s, arrives at 1.4 s */
+    uint32_t second = sim_arrive(&sim, &a);
+    ledger_delay_now = 0; /* the settle at 1.0 s is known at once */
+    CHECK(sim_run_dry(&sim, start_ns + 100 * SECOND));
+    CHECK_INT(sim.requests[second].refusal, WEIR_REFUSAL_NONE);
+    CHECK_INT(wait_of(&sim, second), 500 * MS);
+    sim_close_settled(&sim);
+}
+
 static void flow__budget_busy_or_spent__says_which(void **state)
 {
     (void)state;
@@ -438,6 +526,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flow__holds_take_the_budget__waits_for_a_settle_in_order),
+        cmocka_unit_test(flow__one_settle_frees_enough_for_three__all_three_go_at_once),
+        cmocka_unit_test(
+            flow__a_smaller_one_of_the_same_tenant__does_not_pass_one_that_waits_for_budget),
+        cmocka_unit_test(flow__budget_freed_between_a_busy_answer_and_its_arrival__asks_again),
         cmocka_unit_test(flow__budget_busy_or_spent__says_which),
         cmocka_unit_test(
             flow__the_ledger_is_slow__the_permit_waits_and_nothing_is_sent_before_its_answer),

@@ -175,6 +175,28 @@ static void flow__tokens_charged_by_estimate__are_corrected_by_what_was_used(voi
     }
 }
 
+/* What a call did not use is there for the tenant's next at once, not when the bucket would have
+ * filled. */
+static void flow__a_tenant_waits_for_its_bucket__tokens_given_back_wake_it(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct sim_config c = sim_config_plain(4, tenant, 1);
+    tenant[0].tokens = rate(1, 1000);
+    struct script s = script_ok(1000 * MS);
+    s.of[0].usage = (struct weir_flow_usage){50, 0, 0, 50};
+    c.plan = script_plan;
+    c.user = &s;
+    struct sim sim;
+    sim_open(&sim, &c);
+    struct weir_arrival a = sim_arrival(&sim, 0, 4, 800, 3600 * SECOND);
+    sim_arrive(&sim, &a);
+    uint32_t second = sim_arrive(&sim, &a); /* by time alone it would go in ten minutes */
+    CHECK(sim_run_dry(&sim, sim.now_ns + 3600 * SECOND));
+    CHECK_INT(wait_of(&sim, second), 1000 * MS);
+    sim_close_settled(&sim);
+}
+
 static void flow__nothing_was_sent__every_bucket_is_as_before(void **state)
 {
     (void)state;
@@ -476,6 +498,7 @@ int main(void)
         cmocka_unit_test(flow__the_upstreams_rate_passes_the_deadline__waiting_the_hint_suffices),
         cmocka_unit_test(flow__a_cost_above_a_buckets_capacity__is_too_large_whatever_the_wait),
         cmocka_unit_test(flow__tokens_charged_by_estimate__are_corrected_by_what_was_used),
+        cmocka_unit_test(flow__a_tenant_waits_for_its_bucket__tokens_given_back_wake_it),
         cmocka_unit_test(flow__nothing_was_sent__every_bucket_is_as_before),
         cmocka_unit_test(
             flow__a_request_that_does_not_fit_the_upstreams_rate__is_not_overtaken_in_its_lane),
