@@ -13,7 +13,9 @@ static struct weir_hint hint_of_sample(const char *name, struct weir_hints *h)
     struct wire_bytes b = wire_load(name);
     const char *text = (const char *)b.at, *end = text + b.n;
     bool anthropic = strstr(name, "anthropic") != NULL;
-    uint16_t status = (uint16_t)atoi(text + 9);
+    char status_text[4] = {0}; /* the sample has no NUL for a number's end */
+    memcpy(status_text, text + strlen("HTTP/1.1 "), 3);
+    uint16_t status = (uint16_t)atoi(status_text);
     const char *line = (const char *)memchr(text, '\n', b.n) + 1;
     weir_hints_init(h);
     while (line < end && *line != '\r') {
