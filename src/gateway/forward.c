@@ -61,13 +61,20 @@ void weir_forward_free(struct weir_gateway *g)
     g->forward = NULL;
 }
 
+/* A key may sit anywhere in a field, in its name too. */
+static bool forward_holds_key(const struct weir_http_head *head, uint32_t i)
+{
+    return weir_tenancy_holds_key(weir_http_header_value(head, i)) ||
+           weir_tenancy_holds_key(weir_http_header_name(head, i));
+}
+
 /* In key mode a key may also sit in a field we do not know. */
 static void forward_headers(struct weir_http_out *out, const struct weir_http_head *head,
                             uint64_t skip, bool look_for_keys)
 {
     bool found = false;
     for (uint32_t i = 0; look_for_keys && i < head->header_count && !found; i++)
-        found = weir_tenancy_holds_key(weir_http_header_value(head, i));
+        found = forward_holds_key(head, i);
     if (!found) {
         weir_http_write_passed(out, head, skip);
         return;
@@ -80,7 +87,7 @@ static void forward_headers(struct weir_http_out *out, const struct weir_http_he
         if (weir_http_is_hop(head, i) ||
             (id != WEIR_HTTP_OTHER && ((skip | framing) & WEIR_HTTP_BIT(id))))
             continue;
-        if (!weir_tenancy_holds_key(weir_http_header_value(head, i)))
+        if (!forward_holds_key(head, i))
             weir_http_write_header(out, weir_http_header_name(head, i),
                                    weir_http_header_value(head, i));
     }
