@@ -369,11 +369,11 @@ class Rig {
 }
 
 export function claim(name, body, { timeout = TEST_MS, ...options } = {}) {
-  test(name, { timeout, ...options }, async (t) => {
+  test(name, { timeout: timeout + 2 * STOP_MS, ...options }, async (t) => {
     const rig = new Rig();
     let failure;
     try {
-      await within(timeout - 1000, name, body(rig, t));
+      await within(timeout, 'the test', body(rig, t));
     } catch (error) {
       failure = error;
     }
