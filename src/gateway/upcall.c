@@ -111,7 +111,11 @@ void weir_upcall_start(struct weir_request *r, uint32_t upstream, uint64_t deadl
                      .first_byte_ns =
                          r->stream ? u->timeouts.first_byte_ns : u->timeouts.first_byte_whole_ns,
                      .idle_ns = u->timeouts.idle_ns,
-                     .total_deadline_ns = deadline_ns}};
+                     /* deadline_ns bounds all attempts and the queue; this upstream's own cap runs
+                        from here. */
+                     .total_deadline_ns =
+                         weir_min_u64(deadline_ns, weir_add_sat_u64(weir_loop_now_ns(g->loop),
+                                                                    u->timeouts.total_ns))}};
     r->upstream = upstream;
     r->facts = (struct weir_call_facts){.usage = {-1, -1, -1, -1}};
     bool has_body = from->framing != WEIR_HTTP_FRAMING_NONE;
