@@ -32,24 +32,10 @@ static int begin(struct bed *bed, struct caller *c)
     return fd;
 }
 
-/* The client's own descriptor of its only connection. */
-static int client_end(struct bed *bed)
-{
-    for (int fd = 3; fd < 256; fd++) {
-        struct sockaddr_in peer;
-        socklen_t bytes = sizeof peer;
-        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_family == AF_INET &&
-            ntohs(peer.sin_port) == bed->port)
-            return fd;
-    }
-    fail_msg("no connection");
-    return -1;
-}
-
 /* Lets the kernel hold so many unread bytes; false when it may not. */
 static bool client_end_grow(struct bed *bed, int bytes)
 {
-    return setsockopt(client_end(bed), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0;
+    return setsockopt(bed_client_end(bed), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0;
 }
 
 /* --- whole calls --- */
@@ -416,7 +402,7 @@ static void client__reused_connection_dead_before_a_byte_was_sent__is_replaced_o
     struct caller c = {0};
     bed_open(&bed, NULL);
     int fd = round_trip(&bed, -1);
-    CHECK_INT(shutdown(client_end(&bed), SHUT_WR), 0);
+    CHECK_INT(shutdown(bed_client_end(&bed), SHUT_WR), 0);
     caller_start(&c, &bed, GET, NULL);
     BED_UNTIL(&bed, c.sent_count == 1);
     close(fd);
@@ -689,7 +675,7 @@ static void client__fast_answer__does_not_keep_other_calls_waiting(void **state)
     bed_open(&bed, NULL);
     int ff = begin(&bed, &fast);
     bool grown = client_end_grow(&bed, 16 << 20);
-    int own = client_end(&bed);
+    int own = bed_client_end(&bed);
     int fo = begin(&bed, &other);
     up_write(ff, OK_HEAD "\r\n");
     BED_UNTIL(&bed, fast.head_count == 1);

@@ -238,7 +238,14 @@ static void tls__certificate_that_is_not_right__is_refused_with_what_to_do(void 
          false,
          {"does not match host 127.0.0.1, it is for localhost, 10.0.0.1", "", ""}},
         {"127.0.0.1", {.names = "DNS:127.0.0.1"}, false, {"does not match host 127.0.0.1", "", ""}},
-        {"localhost", {.names = "DNS:local*"}, false, {"does not match", "", ""}},
+        {"api.weir.localhost",
+         {.names = "DNS:a*.weir.localhost"},
+         false,
+         {"does not match", "", ""}},
+        {"b.api.weir.localhost",
+         {.names = "DNS:*.weir.localhost"},
+         false,
+         {"does not match", "", ""}},
         {"localhost",
          {.names = "DNS:localhost", .from_days = -20, .to_days = -10},
          false,
@@ -447,6 +454,48 @@ static void tls__head_and_small_body__are_one_record(void **state)
     up_close(&up);
 }
 
+static void tls__wildcard_of_a_whole_label__is_accepted(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct tls_up up;
+    static const struct cert_rules rules = {.names = "DNS:*.weir.localhost"};
+    up_open(&up, &bed, "api.weir.localhost", NULL, &rules);
+    round_trip(&up, 0);
+    up_close(&up);
+}
+
+/* A record that was put together and did not fit is offered again from elsewhere. */
+static void tls__pieces_that_do_not_fit_at_once__arrive_unchanged(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct tls_up up;
+    struct caller c = {0};
+    enum { PIECE = 10000 };
+    static char bytes[WEIR_CALL_PIECES_MAX][PIECE];
+    int small = 4096;
+    up_open(&up, &bed, "localhost", NULL, &good);
+    round_trip(&up, 0);
+    CHECK_INT(setsockopt(bed_client_end(&bed), SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+    struct weir_call_request request = {
+        .head = WEIR_SLICE(GET), .timeouts = bed_timeouts, .piece_count = WEIR_CALL_PIECES_MAX};
+    for (size_t i = 0; i < WEIR_CALL_PIECES_MAX; i++) {
+        for (size_t k = 0; k < PIECE; k++)
+            bytes[i][k] = (char)(i * 100 + k * 3 / 2);
+        request.pieces[i] = (struct weir_slice){bytes[i], PIECE};
+    }
+    size_t before = up.ends[0].got_bytes + strlen(GET);
+    caller_start_request(&c, &bed, &request);
+    BED_UNTIL(&bed, up.ends[0].got_bytes == before + sizeof bytes);
+    CHECK(memcmp(up.ends[0].got + before, bytes, sizeof bytes) == 0);
+    end_say(&up.ends[0], OK_HEAD "content-length: 0\r\n\r\n");
+    BED_UNTIL(&bed, c.done_count == 1);
+    CHECK_MSG(c.failure == WEIR_CALL_OK, "%s", c.detail);
+    caller_free(&c);
+    up_close(&up);
+}
+
 /* 24 MiB both ways, with an upstream that does not read for a while and a caller that pauses. */
 static void tls__large_bodies_both_ways__arrive_unchanged(void **state)
 {
@@ -646,6 +695,8 @@ int main(void)
         cmocka_unit_test(tls__second_connection__resumes_the_session),
         cmocka_unit_test(tls__session_ticket_on_an_idle_connection__does_not_end_it),
         cmocka_unit_test(tls__head_and_small_body__are_one_record),
+        cmocka_unit_test(tls__wildcard_of_a_whole_label__is_accepted),
+        cmocka_unit_test(tls__pieces_that_do_not_fit_at_once__arrive_unchanged),
         cmocka_unit_test(tls__large_bodies_both_ways__arrive_unchanged),
         cmocka_unit_test(tls__answer_until_close__is_whole_only_with_close_notify),
         cmocka_unit_test(tls__bytes_behind_the_answer__keep_the_connection_out_of_the_pool),

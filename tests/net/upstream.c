@@ -95,6 +95,19 @@ void bed_pass(struct bed *bed, uint64_t ns)
     bed_turn(bed);
 }
 
+int bed_client_end(struct bed *bed)
+{
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in peer;
+        socklen_t bytes = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_family == AF_INET &&
+            ntohs(peer.sin_port) == bed->port)
+            return fd;
+    }
+    fail_msg("no connection");
+    return -1;
+}
+
 /* --- the caller --- */
 
 static void caller_sent(void *ctx)

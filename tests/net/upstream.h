@@ -58,6 +58,9 @@ void bed_pass(struct bed *bed, uint64_t ns);
 /* A turn that waits for an event, at most 5 ms. */
 void bed_wait(struct bed *bed);
 
+/* The client's own descriptor of its only connection. */
+int bed_client_end(struct bed *bed);
+
 extern const struct weir_call_handler caller_handler;
 extern const struct weir_call_timeouts bed_timeouts; /* 5 s, 10 s, 20 s, 30 s, never */
 /* A request of head and body (NULL: none). */
