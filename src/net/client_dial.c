@@ -18,12 +18,32 @@ static struct dial *dial_create(struct weir_call *call)
         return NULL;
     d->next = NULL;
     d->call = call;
-    d->waits_for_name = false;
+    d->link = NULL;
     d->address_count = d->address_next = 0;
     d->attempts = d->winner = NULL;
     d->failure = WEIR_CALL_E_CONNECT;
     d->detail[0] = '\0';
     return d;
+}
+
+static void waiters_add(struct dial *d)
+{
+    struct weir_target *target = d->call->target;
+    d->next = target->name_waiters;
+    if (d->next)
+        d->next->link = &d->next;
+    d->link = &target->name_waiters;
+    target->name_waiters = d;
+}
+
+static void waiters_remove(struct dial *d)
+{
+    if (!d->link)
+        return;
+    *d->link = d->next;
+    if (d->next)
+        d->next->link = d->link;
+    d->link = NULL;
 }
 
 static void attempts_remove(struct dial *d, struct connection *c)
@@ -53,12 +73,7 @@ static void dial_retire(struct weir_call *call)
     struct weir_target *target = call->target;
     attempts_close(d);
     weir_timer_cancel(target->client->loop, &d->gap_timer);
-    if (d->waits_for_name) {
-        struct dial **at = &target->name_waiters;
-        while (*at != d)
-            at = &(*at)->next;
-        *at = d->next;
-    }
+    waiters_remove(d);
     call->dial = NULL;
     d->next = target->client->free_dials;
     target->client->free_dials = d;
@@ -126,7 +141,8 @@ static struct connection *attempt_open(struct dial *d, const struct weir_address
     return NULL;
 }
 
-/* Starts the next attempt; ends the call when there is none left, and none under way. */
+/* Starts the next attempt; ends the call when there is none left, none under way and none to come.
+ */
 static void dial_next(struct dial *d)
 {
     struct weir_call *call = d->call;
@@ -139,11 +155,12 @@ static void dial_next(struct dial *d)
         if (c->next)
             c->next->previous = c;
         d->attempts = c;
+        d->attempt_ns = weir_loop_now_ns(loop);
         if (d->address_next < d->address_count)
-            weir_timer_set(loop, &d->gap_timer, weir_loop_now_ns(loop) + ATTEMPT_GAP_NS);
+            weir_timer_set(loop, &d->gap_timer, d->attempt_ns + ATTEMPT_GAP_NS);
         return;
     }
-    if (!d->attempts)
+    if (!d->attempts && !d->link)
         call_end(call, d->failure, d->detail, false);
 }
 
@@ -152,29 +169,50 @@ static void dial_gap_fire(struct weir_timer *timer)
     dial_next((struct dial *)((char *)timer - offsetof(struct dial, gap_timer)));
 }
 
-static void dial_with_name(struct dial *d, enum weir_name_answer answer)
+/* Adds the addresses that are new to it. */
+static void dial_add_addresses(struct dial *d)
+{
+    struct weir_address now[WEIR_COUNT(d->addresses)];
+    uint32_t count = weir_name_order(d->call->target->name, now, WEIR_COUNT(now));
+    for (uint32_t i = 0; i < count && d->address_count < WEIR_COUNT(d->addresses); i++) {
+        uint32_t known = 0;
+        while (known < d->address_count && !weir_address_equal(&d->addresses[known], &now[i]))
+            known++;
+        if (known == d->address_count)
+            d->addresses[d->address_count++] = now[i];
+    }
+}
+
+/* Goes on with what the name's answer says; at the start, and after each change. */
+static void dial_with_name(struct dial *d)
 {
     struct weir_call *call = d->call;
     struct weir_target *target = call->target;
+    enum weir_name_answer answer = weir_name_get(target->name);
+    if (weir_name_more_to_come(target->name))
+        waiters_add(d);
     switch (answer) {
     case WEIR_NAME_READY:
-        d->address_count = weir_name_order(target->name, d->addresses, WEIR_COUNT(d->addresses));
-        dial_next(d);
+        dial_add_addresses(d);
         break;
     case WEIR_NAME_WAIT:
-        d->waits_for_name = true;
-        d->next = target->name_waiters;
-        target->name_waiters = d;
-        break;
-    case WEIR_NAME_FAILED: {
-        bool scarce = weir_name_lacked_descriptors(target->name);
-        if (scarce)
+        return;
+    case WEIR_NAME_FAILED:
+        if (d->address_count > 0)
+            break; /* it had some before: what became of them counts */
+        if (weir_name_lacked_descriptors(target->name)) {
             pool_clear_all(target->client); /* the next question finds some */
-        call_end(call, scarce ? WEIR_CALL_E_DESCRIPTORS : WEIR_CALL_E_RESOLVE,
-                 weir_name_detail(target->name), false);
+            d->failure = WEIR_CALL_E_DESCRIPTORS;
+        } else {
+            d->failure = WEIR_CALL_E_RESOLVE;
+        }
+        snprintf(d->detail, sizeof d->detail, "%s", weir_name_detail(target->name));
         break;
     }
-    }
+    if (!d->attempts)
+        dial_next(d);
+    else if (d->address_next < d->address_count)
+        weir_timer_set(target->client->loop, &d->gap_timer, d->attempt_ns + ATTEMPT_GAP_NS);
 }
 
 void dial_start(struct weir_call *call)
@@ -188,21 +226,22 @@ void dial_start(struct weir_call *call)
     call->dial = d;
     call->target->view.connecting++;
     call_enter(call, CALL_DIALING);
-    dial_with_name(d, weir_name_get(call->target->name));
+    dial_with_name(d);
 }
 
 void dial_name_changed(void *target_of_name)
 {
     struct weir_target *target = target_of_name;
-    /* Ends of calls may cancel other waiters: always the first of those that are left. */
-    while (target->name_waiters) {
-        struct dial *d = target->name_waiters;
-        enum weir_name_answer answer = weir_name_get(target->name);
-        if (answer == WEIR_NAME_WAIT)
-            return;
-        target->name_waiters = d->next;
-        d->waits_for_name = false;
-        dial_with_name(d, answer);
+    /* Each is told once: those that still wait go back to the other list. What the end of a call
+     * does may take others out of either list. */
+    target->name_waiters_now = target->name_waiters;
+    target->name_waiters = NULL;
+    if (target->name_waiters_now)
+        target->name_waiters_now->link = &target->name_waiters_now;
+    while (target->name_waiters_now) {
+        struct dial *d = target->name_waiters_now;
+        waiters_remove(d);
+        dial_with_name(d);
     }
 }
 
@@ -257,6 +296,7 @@ static void attempt_won(struct dial *d, struct connection *c)
 {
     weir_name_address_won(c->target->name, &c->address);
     weir_timer_cancel(c->client->loop, &d->gap_timer);
+    waiters_remove(d);
     attempts_remove(d, c);
     attempts_close(d);
     d->attempts = c;
@@ -289,7 +329,7 @@ const char *dial_phase(const struct weir_call *call, char *text, size_t text_byt
 {
     const struct dial *d = call->dial;
     char address[WEIR_ADDRESS_TEXT_BYTES];
-    if (d->waits_for_name)
+    if (!d->attempts && d->link)
         snprintf(text, text_bytes, "resolve %.200s", call->target->host);
     else if (d->winner)
         snprintf(text, text_bytes, "TLS handshake with %s",

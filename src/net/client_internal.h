@@ -60,11 +60,12 @@ struct connection {
 
 /* What a call needs until it has a connection. */
 struct dial {
-    struct dial *next; /* in the free list, or among those that wait for the target's name */
+    struct dial *next,
+        **link; /* target->name_waiters, then link is set; next alone in the free list */
     struct weir_call *call;
-    bool waits_for_name;
     struct weir_address addresses[2 * 8];
     uint32_t address_count, address_next;
+    uint64_t attempt_ns;         /* when the last one began */
     struct connection *attempts; /* newest first */
     struct connection *winner;   /* connected; shakes hands */
     struct weir_timer gap_timer;
@@ -132,9 +133,10 @@ struct weir_target {
     uint64_t pool_idle_ns;
     uint32_t pool_max;
     struct connection *idle_newest, *idle_oldest;
-    struct weir_timer idle_timer; /* due no later than the oldest idle connection's end */
-    struct dial *name_waiters;
-    uint32_t calls; /* alive */
+    struct weir_timer idle_timer;  /* due no later than the oldest idle connection's end */
+    struct dial *name_waiters;     /* may get more addresses; newest first */
+    struct dial *name_waiters_now; /* those that a change is still to be told */
+    uint32_t calls;                /* alive */
     struct weir_target_view view;
 };
 

@@ -61,10 +61,9 @@ struct weir_name {
     struct weir_resolver *resolver;
     char *host;
     uint16_t port;
-    bool fixed;   /* a literal or localhost: never asked for */
-    bool asking;  /* inside name_ask: answers that come at once call nobody */
-    bool waiting; /* somebody was told to wait */
-    bool dead;    /* destroyed; freed with the last answer */
+    bool fixed;  /* a literal or localhost: never asked for */
+    bool asking; /* inside name_ask: answers that come at once call nobody */
+    bool dead;   /* destroyed; freed with the last answer */
     bool lacked_descriptors;
     struct family family[FAMILIES];
     uint64_t good_until_ns;
@@ -192,7 +191,12 @@ static ares_ssize_t dns_send(ares_socket_t fd, const struct iovec *iov, int coun
     (void)ctx;
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov,
                              .msg_iovlen = (size_t)count};
-    return sendmsg(fd, &message, MSG_NOSIGNAL);
+    ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL);
+    /* That speaks of a datagram sent before, not of this one. Taking it here would hide it from the
+     * question it belongs to, which would wait its full time; the next one is refused anew. */
+    if (n < 0 && errno == ECONNREFUSED)
+        n = sendmsg(fd, &message, MSG_NOSIGNAL);
+    return n;
 }
 
 static void dns_state(void *ctx, ares_socket_t fd, int readable, int writable)
@@ -294,7 +298,7 @@ const char *weir_address_text(const struct weir_address *address,
     return text;
 }
 
-static bool address_equal(const struct weir_address *a, const struct weir_address *b)
+bool weir_address_equal(const struct weir_address *a, const struct weir_address *b)
 {
     if (a->at.any.sa_family != b->at.any.sa_family)
         return false;
@@ -454,7 +458,7 @@ static void family_take(struct family *f, const struct ares_addrinfo *info)
     }
     for (uint32_t i = 0; i < f->count; i++)
         for (uint32_t k = 0; k < old_count; k++)
-            if (address_equal(&f->known[i].address, &old[k].address))
+            if (weir_address_equal(&f->known[i].address, &old[k].address))
                 f->known[i].failed_until_ns = old[k].failed_until_ns;
     if (f->ttl_s < TTL_MIN_S)
         f->ttl_s = TTL_MIN_S;
@@ -471,13 +475,10 @@ static void name_answered(struct weir_name *name)
     }
     bool found = good_ns != WEIR_NEVER_NS;
     name->good_until_ns = now_ns + (found ? good_ns : FAILURE_NS);
-    bool over = found || !name_asking(name);
-    if (!found && over)
+    if (!found && !name_asking(name))
         name_explain(name);
-    if (!over || name->asking || !name->waiting)
-        return;
-    name->waiting = false;
-    name->changed(name->ctx);
+    if (!name->asking)
+        name->changed(name->ctx);
 }
 
 static void family_answered(void *ctx, int status, int timeouts, struct ares_addrinfo *info)
@@ -533,10 +534,12 @@ enum weir_name_answer weir_name_get(struct weir_name *name)
         name_ask(name);
     if (name->family[V4].count > 0 || name->family[V6].count > 0)
         return WEIR_NAME_READY;
-    if (!name_asking(name))
-        return WEIR_NAME_FAILED;
-    name->waiting = true;
-    return WEIR_NAME_WAIT;
+    return name_asking(name) ? WEIR_NAME_WAIT : WEIR_NAME_FAILED;
+}
+
+bool weir_name_more_to_come(const struct weir_name *name)
+{
+    return name_asking(name);
 }
 
 const char *weir_name_detail(const struct weir_name *name)
@@ -581,7 +584,7 @@ void weir_name_address_failed(struct weir_name *name, const struct weir_address 
 {
     struct family *f = &name->family[address_family(address)];
     for (uint32_t i = 0; i < f->count; i++)
-        if (address_equal(&f->known[i].address, address))
+        if (weir_address_equal(&f->known[i].address, address))
             f->known[i].failed_until_ns =
                 weir_loop_now_ns(name->resolver->loop) + ADDRESS_FAILED_NS;
 }
@@ -590,7 +593,7 @@ void weir_name_address_won(struct weir_name *name, const struct weir_address *ad
 {
     struct family *f = &name->family[address_family(address)];
     for (uint32_t i = 0; i < f->count; i++)
-        if (address_equal(&f->known[i].address, address))
+        if (weir_address_equal(&f->known[i].address, address))
             f->known[i].failed_until_ns = 0;
     uint64_t now_ns = weir_loop_now_ns(name->resolver->loop);
     if (name->fixed || now_ns < name->first_family_until_ns)

@@ -30,7 +30,7 @@ struct weir_address {
 
 enum weir_name_answer {
     WEIR_NAME_READY,  /* there are addresses */
-    WEIR_NAME_WAIT,   /* changed() will be called */
+    WEIR_NAME_WAIT,   /* none yet; changed() will be called */
     WEIR_NAME_FAILED, /* weir_name_detail says why; ask again in a second */
 };
 
@@ -49,6 +49,9 @@ void weir_name_destroy(struct weir_name *name);
 
 enum weir_name_answer weir_name_get(struct weir_name *name);
 
+/* A question is open: changed() will be called, and addresses may be added. */
+bool weir_name_more_to_come(const struct weir_name *name);
+
 /* Writes up to room addresses in the order in which they should be tried: the families alternate,
  * IPv6 first unless IPv4 has won lately; within a family the first one changes from call to call;
  * addresses that have failed lately come last. Returns how many. */
@@ -59,6 +62,9 @@ void weir_name_address_won(struct weir_name *name, const struct weir_address *ad
 
 const char *weir_name_detail(const struct weir_name *name);
 bool weir_name_lacked_descriptors(const struct weir_name *name); /* that was why */
+
+bool weir_address_equal(const struct weir_address *a,
+                        const struct weir_address *b); /* but for the port */
 
 #define WEIR_ADDRESS_TEXT_BYTES 64
 /* "10.0.0.1:443", "[::1]:443". Returns text. */
