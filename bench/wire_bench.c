@@ -2,14 +2,16 @@
  *
  *   meson setup build-bench -Dbench=true && ninja -C build-bench && build-bench/bench/wire_bench
  *
- * Each row is the median of 21 runs; a run repeats its work for about 10 ms. CPU time of this thread.
- * Bodies are made here: prose with escapes and some UTF-8, as chat bodies are. */
+ * Each row is the median of 21 runs; a run repeats its work for about 10 ms. CPU time of this
+ * thread. Bodies are made here: prose with escapes and some UTF-8, as chat bodies are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "wire/request.h"
+#include "wire/sse_edit.h"
+#include "wire/usage.h"
 
 #define RUNS 21
 
@@ -71,9 +73,10 @@ static struct body chat_body(size_t bytes, const char *sentence)
     struct body b = {.text = malloc(bytes + 1024), .api = WEIR_API_OPENAI_CHAT};
     if (!b.text)
         abort();
-    size_t at = (size_t)sprintf(b.text, "{\"model\":\"gpt-4.1-mini\",\"stream\":true,\"max_tokens\":"
-                                        "256,\"temperature\":0.7,\"user\":\"seat-07\",\"messages\":"
-                                        "[{\"role\":\"system\",\"content\":\"Answer briefly.\"}");
+    size_t at =
+        (size_t)sprintf(b.text, "{\"model\":\"gpt-4.1-mini\",\"stream\":true,\"max_tokens\":"
+                                "256,\"temperature\":0.7,\"user\":\"seat-07\",\"messages\":"
+                                "[{\"role\":\"system\",\"content\":\"Answer briefly.\"}");
     while (at < bytes) {
         at += (size_t)sprintf(b.text + at, ",{\"role\":\"user\",\"content\":\"");
         for (int i = 0; i < 6; i++)
@@ -107,8 +110,86 @@ static void bench_requests(void)
     free(b.text);
 }
 
+/* --- Responses --- */
+
+struct response {
+    const char *text;
+    size_t bytes;
+    enum weir_api api;
+    bool stream;
+    struct weir_usage usage;
+    struct weir_sse_edit edit;
+    uint8_t out[65536 + WEIR_SSE_EDIT_HOLD];
+};
+
+static void read_response(void *arg)
+{
+    struct response *r = arg;
+    weir_usage_init(&r->usage, r->api, r->stream);
+    weir_usage_feed(&r->usage, r->text, r->bytes);
+    weir_usage_finish(&r->usage);
+    if (!r->stream && r->usage.seen.output_total_tok != 46)
+        abort();
+}
+
+/* One event of a stream that goes on: no start, no end. */
+static void read_event(void *arg)
+{
+    struct response *r = arg;
+    weir_usage_feed(&r->usage, r->text, r->bytes);
+}
+
+static void edit_event(void *arg)
+{
+    struct response *r = arg;
+    if (weir_sse_edit_feed(&r->edit, r->text, r->bytes, r->out) == 0)
+        abort();
+}
+
+static void bench_responses(void)
+{
+    static const char body[] =
+        "{\"id\":\"chatcmpl-Fw0rthPassage0001\",\"object\":\"chat.completion\",\"created\":"
+        "1764460800,"
+        "\"model\":\"gpt-4.1-mini-2025-04-14\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
+        "\"assistant\",\"content\":\"The ferry to the island leaves at 7:05, so bring three euros "
+        "in "
+        "coins and a warm coat.\\nIt comes back at nine.\",\"refusal\":null,\"annotations\":[]},"
+        "\"logprobs\":null,\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1187,"
+        "\"completion_tokens\":46,\"total_tokens\":1233,\"prompt_tokens_details\":{\"cached_"
+        "tokens\":"
+        "1024,\"audio_tokens\":0},\"completion_tokens_details\":{\"reasoning_tokens\":0,"
+        "\"audio_tokens\":0}},\"service_tier\":\"default\",\"system_fingerprint\":\"fp_"
+        "3f1e2d4c5b\"}";
+    static const char chat[] =
+        "data: {\"id\":\"chatcmpl-Fw0rthPassage0001\",\"object\":\"chat.completion.chunk\","
+        "\"created\":1764460800,\"model\":\"gpt-4.1-mini-2025-04-14\",\"service_tier\":\"default\","
+        "\"system_fingerprint\":\"fp_3f1e2d4c5b\",\"choices\":[{\"index\":0,\"delta\":{\"content\":"
+        "\" ferry\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null,\"obfuscation\":"
+        "\"xxxxxxx\"}\n\n";
+    static const char anthropic[] = "event: content_block_delta\ndata: "
+                                    "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{"
+                                    "\"type\":\"text_delta\",\"text\":\" ferry\"}}\n\n";
+    static struct response r;
+    r.text = body;
+    r.bytes = sizeof body - 1;
+    measure("usage of a whole chat body", read_response, &r, r.bytes);
+    r.stream = true;
+    r.text = chat;
+    r.bytes = sizeof chat - 1;
+    weir_usage_init(&r.usage, r.api, true);
+    measure("usage observer, one chat event", read_event, &r, r.bytes);
+    weir_sse_edit_init(&r.edit);
+    measure("include_usage filter, one chat event", edit_event, &r, r.bytes);
+    r.text = anthropic;
+    r.bytes = sizeof anthropic - 1;
+    weir_usage_init(&r.usage, WEIR_API_ANTHROPIC_MESSAGES, true);
+    measure("usage observer, one Anthropic event", read_event, &r, r.bytes);
+}
+
 int main(void)
 {
     bench_requests();
+    bench_responses();
     return 0;
 }

@@ -48,6 +48,7 @@ struct work {
     const uint8_t *from;
     const uint8_t *at;
     const uint8_t *end;
+    const uint8_t *stop; /* in a data line: its end, or the end of the input */
     uint8_t *out;
 };
 
@@ -178,6 +179,26 @@ static void key_step(struct work *w, uint8_t b)
     e->match = (uint8_t)(e->match == 0 ? 1 : e->match + (e->key != KEY_OTHER));
 }
 
+/* The fast path: the comma at w->at leads to a key that lies whole in the input and is not ours. No
+ * byte of it needs to be held. */
+static bool key_is_plainly_other(struct work *w)
+{
+    const uint8_t *key = w->at + 2;
+    if (w->stop - w->at < 3 || key[-1] != '"')
+        return false;
+    const uint8_t *quote = weir_scan_string(key, w->stop);
+    if (quote == w->stop || *quote != '"')
+        return false;
+    size_t bytes = (size_t)(quote - key);
+    if ((bytes == 5 && memcmp(key, "usage", 5) == 0) ||
+        (bytes == 7 && memcmp(key, "choices", 7) == 0))
+        return false;
+    w->e->key = KEY_OTHER;
+    w->e->json = JSON_COLON;
+    w->at = quote + 1;
+    return true;
+}
+
 static void value_step(struct work *w, uint8_t b)
 {
     struct weir_sse_edit *e = w->e;
@@ -292,6 +313,8 @@ static void structure_step(struct work *w)
         w->at++;
         return;
     case JSON_AFTER:
+        if (b == ',' && key_is_plainly_other(w))
+            return;
         if (b == ',') {
             member_begin(w, false);
             if (e->json != JSON_OFF)
@@ -320,18 +343,18 @@ static void structure_step(struct work *w)
     leave_alone(w); /* no JSON that we know */
 }
 
-static void string_run(struct work *w, const uint8_t *stop, enum json escape, enum json after)
+static void string_run(struct work *w, enum json escape, enum json after)
 {
-    w->at = weir_scan_string(w->at, stop);
-    if (w->at < stop)
+    w->at = weir_scan_string(w->at, w->stop);
+    if (w->at < w->stop)
         w->e->json = (uint8_t)(*w->at++ == '"' ? after : escape);
 }
 
-static void nested_run(struct work *w, const uint8_t *stop)
+static void nested_run(struct work *w)
 {
     struct weir_sse_edit *e = w->e;
-    w->at = weir_scan_nested(w->at, stop);
-    if (w->at == stop)
+    w->at = weir_scan_nested(w->at, w->stop);
+    if (w->at == w->stop)
         return;
     uint8_t b = *w->at++;
     if (b == '"')
@@ -342,10 +365,10 @@ static void nested_run(struct work *w, const uint8_t *stop)
         e->json = JSON_AFTER;
 }
 
-static void data_run(struct work *w, const uint8_t *stop)
+static void data_run(struct work *w)
 {
     struct weir_sse_edit *e = w->e;
-    while (w->at < stop) {
+    while (w->at < w->stop) {
         switch ((enum json)e->json) {
         case JSON_KEY:
             key_step(w, *w->at++);
@@ -361,7 +384,7 @@ static void data_run(struct work *w, const uint8_t *stop)
                 w->at++;
             break;
         case JSON_STRING:
-            string_run(w, stop, JSON_ESCAPE, JSON_AFTER);
+            string_run(w, JSON_ESCAPE, JSON_AFTER);
             break;
         case JSON_ESCAPE:
             e->json = JSON_STRING;
@@ -375,17 +398,17 @@ static void data_run(struct work *w, const uint8_t *stop)
             w->at++;
             break;
         case JSON_NESTED:
-            nested_run(w, stop);
+            nested_run(w);
             break;
         case JSON_NESTED_STRING:
-            string_run(w, stop, JSON_NESTED_ESCAPE, JSON_NESTED);
+            string_run(w, JSON_NESTED_ESCAPE, JSON_NESTED);
             break;
         case JSON_NESTED_ESCAPE:
             e->json = JSON_NESTED_STRING;
             w->at++;
             break;
         case JSON_OFF:
-            w->at = stop;
+            w->at = w->stop;
             break;
         case JSON_START:
         case JSON_MEMBER_FIRST:
@@ -454,6 +477,11 @@ static void line_start(struct work *w)
     e->event = true;
     e->line = LINE_NAME;
     e->match = 0;
+    if (!e->data && w->end - w->at >= 6 && memcmp(w->at, "data: ", 6) == 0) {
+        e->data = true;
+        e->line = LINE_DATA;
+        w->at += 6;
+    }
 }
 
 static void name_step(struct work *w)
@@ -475,7 +503,7 @@ static void name_step(struct work *w)
 size_t weir_sse_edit_feed(struct weir_sse_edit *e, const void *bytes, size_t n, void *out)
 {
     const uint8_t *p = bytes;
-    struct work w = {e, p, p, p + n, out};
+    struct work w = {e, p, p, p + n, p, out};
     while (w.at < w.end) {
         bool after_cr = e->cr;
         e->cr = false;
@@ -511,7 +539,8 @@ size_t weir_sse_edit_feed(struct weir_sse_edit *e, const void *bytes, size_t n, 
             w.at += *w.at == ' ';
             break;
         case LINE_DATA:
-            data_run(&w, weir_scan_line(w.at, w.end));
+            w.stop = weir_scan_line(w.at, w.end);
+            data_run(&w);
             break;
         case LINE_OTHER:
         case LINE_COMMENT:
@@ -532,41 +561,4 @@ size_t weir_sse_edit_finish(struct weir_sse_edit *e, void *out)
     }
     leave_alone(&w);
     return (size_t)(w.out - (uint8_t *)out);
-}
-
-/* --- Boundaries --- */
-
-void weir_sse_boundary_init(struct weir_sse_boundary *b)
-{
-    memset(b, 0, sizeof *b);
-}
-
-void weir_sse_boundary_feed(struct weir_sse_boundary *b, const void *bytes, size_t n)
-{
-    const uint8_t *p = bytes, *end = p + n;
-    while (p < end) {
-        bool after_cr = b->cr;
-        b->cr = false;
-        if (*p == '\n' && after_cr) {
-            p++;
-            continue;
-        }
-        if (after_cr)
-            b->lone_cr = true;
-        if (*p == '\n' || *p == '\r') {
-            b->cr = *p++ == '\r';
-            if (b->line == 0)
-                b->event = false;
-            b->line = 0;
-            continue;
-        }
-        b->line = 1;
-        b->event = true;
-        p = weir_scan_line(p, end);
-    }
-}
-
-bool weir_sse_boundary_at(const struct weir_sse_boundary *b)
-{
-    return b->line == 0 && !b->event && (!b->cr || b->lone_cr);
 }

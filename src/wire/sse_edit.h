@@ -10,12 +10,12 @@
  * more than WEIR_SSE_EDIT_HOLD bytes. An event that outgrows the hold, has several data lines or is
  * not JSON passes unchanged from there on.
  *
- * Also here: the tracker of event boundaries, for heartbeats and in-band errors.
  * Thread: any. Nothing allocates. */
 #ifndef WEIR_WIRE_SSE_EDIT_H
 #define WEIR_WIRE_SSE_EDIT_H
 
 #include "core/base.h"
+#include "wire/sse_boundary.h"
 
 #define WEIR_SSE_EDIT_HOLD 4096
 
@@ -55,21 +55,5 @@ WEIR_MUST_USE size_t weir_sse_edit_feed(struct weir_sse_edit *e, const void *byt
  * chunk without its blank line is dropped. When the upstream died instead, do not call this: what
  * is held belongs to a cut event that the client is better off without. */
 WEIR_MUST_USE size_t weir_sse_edit_finish(struct weir_sse_edit *e, void *out);
-
-/* --- Event boundaries of the bytes that went to the client. --- */
-
-struct weir_sse_boundary {
-    uint8_t line; /* 0 at the start of a line, 1 inside one */
-    bool event;   /* the current event has a line */
-    bool cr;      /* last byte was a CR; a LF may follow */
-    bool lone_cr; /* this stream ends lines with CR alone */
-    uint8_t bom;
-};
-
-void weir_sse_boundary_init(struct weir_sse_boundary *b);
-void weir_sse_boundary_feed(struct weir_sse_boundary *b, const void *bytes, size_t n);
-
-/* Whether whole events only have been sent: a comment or an event may be put in here. */
-bool weir_sse_boundary_at(const struct weir_sse_boundary *b);
 
 #endif
