@@ -1,8 +1,10 @@
 /* server_exchange: the inside of the server, shared by its files and nobody else.
  *
  *   server_listen.c    listening, accepting, the caps, the end of a turn
- *   server_input.c     from bytes to the handler's head, request, fault; timers; hang-up; the end
+ *   server_input.c     from bytes to the handler's head, request, fault
  *   server_output.c    from the handler's answer to bytes
+ *   server_end.c       timers, hang-up, the end of an exchange and of a connection
+ *   server_exchange.c  what the handler may ask
  *   server_block.h     memory; server_address.h  connections per address
  *
  * A connection carries one exchange at a time, so both are one struct, made at accept.
@@ -161,12 +163,20 @@ void weir_server_log(struct weir_server *server, const char *format, ...)
 
 /* --- server_input.c --- */
 void weir_exchange_ready(struct weir_stream *stream, uint32_t events);
-void weir_exchange_due(struct weir_timer *timer);
 /* Goes on with what was left unread. */
 void weir_exchange_again(struct weir_exchange *x);
-/* Has it called again in this turn, or in the next if this one's timers have fired. */
-void weir_exchange_again_soon(struct weir_exchange *x);
+/* Stops taking a body that is not wanted any more. */
+void weir_exchange_input_stop(struct weir_exchange *x);
+/* The server itself refuses; the exchange ends for the handler. */
+void weir_exchange_fault(struct weir_exchange *x, enum weir_server_fault fault,
+                         enum weir_http_fault http_fault);
+
+/* --- server_end.c --- */
+void weir_exchange_due(struct weir_timer *timer);
 void weir_exchange_due_set(struct weir_exchange *x, uint64_t due_ns);
+void weir_exchange_due_in(struct weir_exchange *x, uint64_t wait_ns);
+/* Has weir_exchange_again called in this turn, or in the next if this one's timers have fired. */
+void weir_exchange_again_soon(struct weir_exchange *x);
 /* The kernel takes no more: the client has stall_ns to take something. */
 void weir_exchange_stall_begin(struct weir_exchange *x);
 /* The client is gone: the handler is told, if it has to be, and the connection closed. */
@@ -176,8 +186,6 @@ void weir_exchange_next(struct weir_exchange *x);
 /* Closes without loss of what the kernel has to send. */
 void weir_exchange_end(struct weir_exchange *x);
 void weir_exchange_close(struct weir_exchange *x, bool reset);
-/* Stops taking a body that is not wanted any more. */
-void weir_exchange_input_stop(struct weir_exchange *x);
 
 /* --- server_output.c --- */
 void weir_exchange_flush(struct weir_exchange *x);

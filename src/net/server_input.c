@@ -1,9 +1,5 @@
-#include <errno.h>
-#include <linux/sockios.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include "net/server_exchange.h"
 
@@ -26,163 +22,6 @@ const char *weir_server_fault_label(enum weir_server_fault fault)
     return faults[fault].label;
 }
 
-static uint64_t exchange_now_ns(const struct weir_exchange *x)
-{
-    return weir_loop_now_ns(x->server->loop);
-}
-
-void weir_exchange_due_set(struct weir_exchange *x, uint64_t due_ns)
-{
-    x->due_ns = due_ns;
-    if (due_ns != WEIR_NEVER_NS)
-        weir_timer_set(x->server->loop, &x->timer, due_ns);
-}
-
-static void due_in(struct weir_exchange *x, uint64_t wait_ns)
-{
-    weir_exchange_due_set(x, weir_add_sat_u64(exchange_now_ns(x), wait_ns));
-}
-
-void weir_exchange_again_soon(struct weir_exchange *x)
-{
-    if (x->again.link)
-        return;
-    EXCHANGE_ADD(x->server->again, x, again);
-    weir_timer_set(x->server->loop, &x->server->again_timer, 0);
-}
-
-/* --- the end of a connection --------------------------------------------------------------------
- */
-
-void weir_exchange_close(struct weir_exchange *x, bool reset)
-{
-    struct weir_server *server = x->server;
-    if (x->phase == PHASE_CLOSED)
-        return;
-    WEIR_INVARIANT(!x->told);
-    x->phase = PHASE_CLOSED;
-    x->over = true;
-    weir_stream_close(&x->stream, server->loop, reset);
-    weir_timer_cancel(server->loop, &x->timer);
-    weir_block_drop(&server->blocks, &x->in);
-    weir_block_drop(&server->blocks, &x->out);
-    weir_block_drop(&server->blocks, &x->body);
-    weir_block_drop(&server->blocks, &x->head_block);
-    x->head = NULL;
-    if (server->out_of == x)
-        server->out_of = NULL;
-    weir_exchange_free_later(x);
-    if (x->connection_user && server->handler.closed)
-        server->handler.closed(server->handler.ctx, x->connection_user);
-}
-
-void weir_exchange_lost(struct weir_exchange *x, enum weir_gone why)
-{
-    struct weir_server *server = x->server;
-    if (x->phase == PHASE_CLOSED)
-        return;
-    if (x->told) {
-        x->told = false;
-        x->over = true;
-        *(why == WEIR_GONE_CLOSED ? &server->counts.gone_closed : &server->counts.gone_stalled) +=
-            1;
-        /* Perhaps this is the turn's end already, and what the handler sets going cannot wait. */
-        if (server->flushed_turn == weir_loop_turns(server->loop))
-            weir_timer_set(server->loop, &server->again_timer, 0);
-        server->handler.gone(server->handler.ctx, x, why);
-    }
-    weir_exchange_close(x, why == WEIR_GONE_STALLED || x->reset_when_sent);
-}
-
-/* What the kernel has not sent, or the peer not acknowledged; 0 if it will not say. */
-static int kernel_unsent_bytes(const struct weir_exchange *x)
-{
-    int unsent = 0;
-    return ioctl(x->stream.io.fd, SIOCOUTQ, &unsent) == 0 ? unsent : 0;
-}
-
-void weir_exchange_stall_begin(struct weir_exchange *x)
-{
-    x->stall_unsent_bytes = kernel_unsent_bytes(x);
-    x->stall_since_ns = exchange_now_ns(x);
-    due_in(x, x->server->limits.stall_ns / STALL_LOOKS);
-}
-
-/* The kernel takes more only when a good part of its megabytes is free, so no progress of ours does
- * not mean that the client takes nothing: its acknowledgements tell. */
-static void stall_due(struct weir_exchange *x)
-{
-    uint64_t now_ns = exchange_now_ns(x), stall_ns = x->server->limits.stall_ns;
-    if (kernel_unsent_bytes(x) < x->stall_unsent_bytes)
-        weir_exchange_stall_begin(x);
-    else if (now_ns - x->stall_since_ns >= stall_ns)
-        weir_exchange_lost(x, WEIR_GONE_STALLED);
-    else
-        weir_exchange_due_set(x, weir_min_u64(weir_add_sat_u64(x->stall_since_ns, stall_ns),
-                                              weir_add_sat_u64(now_ns, stall_ns / STALL_LOOKS)));
-}
-
-static void linger_due(struct weir_exchange *x)
-{
-    bool is_late = exchange_now_ns(x) >= x->linger_end_ns;
-    if (!is_late && x->reset_when_sent && kernel_unsent_bytes(x) > 0)
-        due_in(x, LINGER_POLL_NS);
-    else
-        weir_exchange_close(x, x->reset_when_sent);
-}
-
-/* close() while input is unread makes the kernel send a RST, which takes the answer from a client
- * that has not read it yet (RFC 9112 9.6). So our side is shut first, and what comes is dropped
- * until the client closes too. */
-void weir_exchange_end(struct weir_exchange *x)
-{
-    bool unread = x->readable || weir_block_bytes(&x->in) > 0 || !x->body_done;
-    if (!unread && !x->reset_when_sent) {
-        weir_exchange_close(x, false);
-        return;
-    }
-    x->phase = PHASE_LINGER;
-    x->over = true;
-    x->linger_end_ns = weir_add_sat_u64(exchange_now_ns(x), LINGER_NS);
-    x->linger_left_bytes = weir_max_u64(1u << 20, 4 * (uint64_t)x->server->limits.body_bytes);
-    weir_block_drop(&x->server->blocks, &x->in);
-    weir_block_drop(&x->server->blocks, &x->body);
-    weir_block_drop(&x->server->blocks, &x->head_block);
-    x->head = NULL;
-    if (x->reset_when_sent) {
-        linger_due(x);
-        return;
-    }
-    weir_stream_shutdown(&x->stream);
-    weir_exchange_due_set(x, x->linger_end_ns);
-    if (x->readable)
-        weir_exchange_again_soon(x);
-}
-
-void weir_exchange_next(struct weir_exchange *x)
-{
-    struct weir_server *server = x->server;
-    if (x->told) {
-        x->told = false;
-        x->over = true;
-        server->handler.done(server->handler.ctx, x);
-    }
-    if (x->close_after || server->draining) {
-        weir_exchange_end(x);
-        return;
-    }
-    weir_block_drop(&server->blocks, &x->body);
-    weir_block_drop(&server->blocks, &x->head_block);
-    x->head = NULL;
-    x->user = NULL;
-    x->answer = ANSWER_NONE;
-    x->over = x->was_full = false;
-    x->phase = PHASE_IDLE;
-    due_in(x, server->limits.keep_alive_ns);
-    if (x->readable || weir_block_bytes(&x->in) > 0)
-        weir_exchange_again_soon(x);
-}
-
 void weir_exchange_input_stop(struct weir_exchange *x)
 {
     if (x->phase != PHASE_BODY)
@@ -194,8 +33,8 @@ void weir_exchange_input_stop(struct weir_exchange *x)
 /* --- refusals -----------------------------------------------------------------------------------
  */
 
-static void exchange_fault(struct weir_exchange *x, enum weir_server_fault fault,
-                           enum weir_http_fault http_fault)
+void weir_exchange_fault(struct weir_exchange *x, enum weir_server_fault fault,
+                         enum weir_http_fault http_fault)
 {
     struct weir_server *server = x->server;
     x->phase = PHASE_WAIT;
@@ -219,19 +58,19 @@ static void exchange_fault(struct weir_exchange *x, enum weir_server_fault fault
 static void exchange_fault_head(struct weir_exchange *x)
 {
     enum weir_http_fault fault = x->server->parsed.fault;
-    exchange_fault(x,
-                   fault == WEIR_HTTP_FAULT_HEAD_TOO_LARGE ? WEIR_SERVER_HEAD_TOO_LARGE
-                                                           : WEIR_SERVER_BAD_HEAD,
-                   fault);
+    weir_exchange_fault(x,
+                        fault == WEIR_HTTP_FAULT_HEAD_TOO_LARGE ? WEIR_SERVER_HEAD_TOO_LARGE
+                                                                : WEIR_SERVER_BAD_HEAD,
+                        fault);
 }
 
 static void exchange_fault_body(struct weir_exchange *x)
 {
     enum weir_http_fault fault = x->decoder.fault;
-    exchange_fault(x,
-                   fault == WEIR_HTTP_FAULT_BODY_TOO_LARGE ? WEIR_SERVER_BODY_TOO_LARGE
-                                                           : WEIR_SERVER_BAD_BODY,
-                   fault);
+    weir_exchange_fault(x,
+                        fault == WEIR_HTTP_FAULT_BODY_TOO_LARGE ? WEIR_SERVER_BODY_TOO_LARGE
+                                                                : WEIR_SERVER_BAD_BODY,
+                        fault);
 }
 
 /* --- bytes into heads and bodies ----------------------------------------------------------------
@@ -340,7 +179,8 @@ static enum step exchange_take(struct weir_exchange *x, const char *bytes, size_
         /* Each byte earns its time, but never more than a grace ahead of now. */
         uint64_t rate = x->server->limits.body_min_bytes_per_s;
         uint64_t came_bytes = x->decoder.data_bytes - before_bytes;
-        uint64_t grace_ns = weir_add_sat_u64(exchange_now_ns(x), x->server->limits.body_grace_ns);
+        uint64_t grace_ns =
+            weir_add_sat_u64(weir_loop_now_ns(x->server->loop), x->server->limits.body_grace_ns);
         if (came_bytes > 0 && rate == 0)
             weir_exchange_due_set(x, grace_ns);
         else if (came_bytes > 0)
@@ -375,7 +215,7 @@ static void exchange_judge(struct weir_exchange *x)
     x->phase = PHASE_WAIT;
     weir_exchange_due_set(x, WEIR_NEVER_NS);
     if (x->refuse != NO_REFUSAL) {
-        exchange_fault(x, (enum weir_server_fault)x->refuse, WEIR_HTTP_FAULT_NONE);
+        weir_exchange_fault(x, (enum weir_server_fault)x->refuse, WEIR_HTTP_FAULT_NONE);
         return;
     }
     x->told = true;
@@ -392,7 +232,7 @@ static void exchange_judge(struct weir_exchange *x)
         return;
     }
     x->phase = PHASE_BODY;
-    due_in(x, server->limits.body_grace_ns);
+    weir_exchange_due_in(x, server->limits.body_grace_ns);
     if (x->head->expect_continue && x->decoder.data_bytes == 0)
         weir_exchange_append(x, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 }
@@ -403,7 +243,7 @@ static void exchange_advance(struct weir_exchange *x, enum step step)
     case STEP_NONE:
         if (x->phase == PHASE_IDLE && weir_block_bytes(&x->in) > 0) {
             x->phase = PHASE_HEAD;
-            due_in(x, x->server->limits.head_ns);
+            weir_exchange_due_in(x, x->server->limits.head_ns);
         }
         return;
     case STEP_HEAD:
@@ -536,97 +376,4 @@ void weir_exchange_again(struct weir_exchange *x)
     if (x->phase == PHASE_IDLE && weir_block_bytes(&x->in) > 0)
         exchange_input(x, NULL, 0);
     exchange_read(x);
-}
-
-void weir_exchange_due(struct weir_timer *timer)
-{
-    struct weir_exchange *x =
-        (struct weir_exchange *)(void *)((char *)timer - offsetof(struct weir_exchange, timer));
-    if (exchange_now_ns(x) < x->due_ns)
-        return; /* it was taken back; cancelling would have cost more */
-    switch ((enum exchange_phase)x->phase) {
-    case PHASE_HANDSHAKE:
-    case PHASE_IDLE:
-        weir_exchange_close(x, false);
-        return;
-    case PHASE_HEAD:
-        exchange_fault(x, WEIR_SERVER_HEAD_SLOW, WEIR_HTTP_FAULT_NONE);
-        return;
-    case PHASE_BODY:
-        exchange_fault(x, WEIR_SERVER_BODY_SLOW, WEIR_HTTP_FAULT_NONE);
-        return;
-    case PHASE_WAIT:
-        stall_due(x);
-        return;
-    case PHASE_LINGER:
-        linger_due(x);
-        return;
-    case PHASE_CLOSED:
-        return;
-    }
-}
-
-/* --- what the handler may ask -------------------------------------------------------------------
- */
-
-const struct weir_http_head *weir_exchange_head(const struct weir_exchange *x)
-{
-    return x->head;
-}
-
-struct weir_slice weir_exchange_path(const struct weir_exchange *x)
-{
-    if (x->head)
-        return weir_http_text(x->head, x->head->path);
-    /* A head that was refused: what stands behind the first space, if a method stands before it. */
-    if (!x->in.at)
-        return WEIR_SLICE("");
-    const char *p = x->in.at + x->in.begin, *end = x->in.at + x->in.end;
-    while (p < end && (*p == '\r' || *p == '\n'))
-        p++;
-    while (p < end && *p >= 'A' && *p <= 'Z')
-        p++;
-    if (p == end || *p++ != ' ')
-        return WEIR_SLICE("");
-    const char *path = p;
-    while (p<end && * p> 0x20 && *p < 0x7f)
-        p++;
-    return (struct weir_slice){path, (size_t)(p - path)};
-}
-
-struct weir_slice weir_exchange_body(const struct weir_exchange *x)
-{
-    size_t bytes = weir_block_bytes(&x->body);
-    return bytes > 0 ? (struct weir_slice){x->body.at + x->body.begin, bytes} : WEIR_SLICE("");
-}
-
-void weir_exchange_body_drop(struct weir_exchange *x)
-{
-    WEIR_INVARIANT(x->phase != PHASE_BODY);
-    weir_block_drop(&x->server->blocks, &x->body);
-}
-
-struct weir_server *weir_exchange_server(const struct weir_exchange *x)
-{
-    return x->server;
-}
-
-void *weir_exchange_user(const struct weir_exchange *x)
-{
-    return x->user;
-}
-
-void weir_exchange_user_set(struct weir_exchange *x, void *user)
-{
-    x->user = user;
-}
-
-void *weir_exchange_connection_user(const struct weir_exchange *x)
-{
-    return x->connection_user;
-}
-
-void weir_exchange_connection_user_set(struct weir_exchange *x, void *user)
-{
-    x->connection_user = user;
 }

@@ -516,18 +516,3 @@ void weir_server_view(const struct weir_server *server, struct weir_server_view 
     *view = server->counts;
     view->connections = server->connections;
 }
-
-const char *weir_exchange_peer(const struct weir_exchange *x)
-{
-    char *text = x->server->peer_text;
-    size_t room = sizeof x->server->peer_text;
-    char address[INET6_ADDRSTRLEN];
-    if (IN6_IS_ADDR_V4MAPPED(&x->address)) {
-        inet_ntop(AF_INET, &x->address.s6_addr[12], address, sizeof address);
-        snprintf(text, room, "%s:%u", address, x->port);
-    } else {
-        inet_ntop(AF_INET6, &x->address, address, sizeof address);
-        snprintf(text, room, "[%s]:%u", address, x->port);
-    }
-    return text;
-}
