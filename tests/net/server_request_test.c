@@ -235,8 +235,13 @@ static void expect__head_accepts__100_then_answer(void **state)
     peer_say(&peer, "hello");
     CHECK_HEARS(&peer, "HTTP/1.1 100 Continue\r\n\r\n" OK(5, "hello"));
     peer_forget(&peer);
-    /* With the body already there nobody waits for the 100. */
+    /* With the body, or the first of it, already there nobody waits for the 100. */
     peer_say(&peer, POST "expect: 100-continue\r\ncontent-length: 5\r\n\r\nhello");
+    CHECK_HEARS(&peer, OK(5, "hello"));
+    peer_forget(&peer);
+    peer_say(&peer, POST "expect: 100-continue\r\ncontent-length: 5\r\n\r\nhel");
+    CHECK_HEARS(&peer, "");
+    peer_say(&peer, "lo");
     CHECK_HEARS(&peer, OK(5, "hello"));
     peer_close(&peer);
 }
