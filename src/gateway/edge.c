@@ -453,8 +453,10 @@ static enum weir_refusal edge_fault_reason(enum weir_server_fault fault,
 {
     switch (fault) {
     case WEIR_SERVER_BAD_HEAD:
-        return weir_http_fault_status(http_fault) == 431 ? WEIR_REFUSAL_HEAD_TOO_LARGE
-                                                         : WEIR_REFUSAL_MALFORMED;
+        return weir_http_fault_status(http_fault) == 431 ||
+                       http_fault == WEIR_HTTP_FAULT_TARGET_TOO_LONG
+                   ? WEIR_REFUSAL_HEAD_TOO_LARGE
+                   : WEIR_REFUSAL_MALFORMED;
     case WEIR_SERVER_BAD_BODY:
         return WEIR_REFUSAL_MALFORMED;
     case WEIR_SERVER_HEAD_TOO_LARGE:
