@@ -1,8 +1,8 @@
 #!/bin/sh
 # tools_test.sh ROOT: the scripts in front of the build, with stand-ins for the commands they call. TAP.
-set -u
 # Statuses are compared as numbers here: both answers are looked at.
 # shellcheck disable=SC2181
+set -u
 
 root=$1
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/weir-tools.XXXXXX")
