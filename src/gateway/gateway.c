@@ -16,7 +16,10 @@
 #include "net/stream.h"
 
 #define GATEWAY_MODELS_MAX 1024u
-#define GATEWAY_FINISHED_KEEP 65536u
+#define GATEWAY_HOLDS_MAX (1u << 20) /* the store's own bound */
+/* A memory store is never asked twice, so few are enough; more would only be memory that fills for
+ * as long as the first hundred thousand requests. */
+#define GATEWAY_FINISHED_KEEP 4096u
 #define GATEWAY_EXIT_REFUSED 2
 #define GATEWAY_EXIT_FAULT 3
 #define GATEWAY_EXIT_SECOND_SIGNAL 130
@@ -81,15 +84,22 @@ void weir_gateway_model(struct weir_gateway *g, uint32_t model, uint32_t pool)
     weir_flow_model_set(g->flow, model, &rules);
 }
 
+/* Requests alive at once. Those that end in this turn still have their records: at most one for
+ * each connection. */
+static uint32_t gateway_requests_max(const struct weir_config *c)
+{
+    uint32_t in_flight = 0;
+    for (uint32_t i = 0; i < c->upstreams_count; i++)
+        in_flight += c->upstreams[i].max_in_flight;
+    return c->limits.waiters + in_flight + c->limits.connections + 1;
+}
+
 static bool gateway_make_flow(struct weir_gateway *g)
 {
     const struct weir_config *c = g->config;
     uint64_t now_ns = weir_loop_now_ns(g->loop);
-    uint32_t in_flight = 0;
-    for (uint32_t i = 0; i < c->upstreams_count; i++)
-        in_flight += c->upstreams[i].max_in_flight;
     const struct weir_flow_limits limits = {.tenants_max = c->limits.tenants + WEIR_TENANT_FIRST,
-                                            .requests_max = c->limits.waiters + in_flight + 1,
+                                            .requests_max = gateway_requests_max(c),
                                             .models_max = GATEWAY_MODELS_MAX,
                                             .waiters_max = c->limits.waiters,
                                             .waiting_bytes_max = c->limits.waiting_bytes};
@@ -144,9 +154,10 @@ static bool gateway_make_ledger(struct weir_gateway *g)
 {
     const struct weir_config *c = g->config;
     uint32_t tenants = c->limits.tenants + WEIR_TENANT_FIRST;
-    const struct weir_memory_store_config memory = {.scopes_max = c->scopes_count + tenants,
-                                                    .holds_max = 1u << 17,
-                                                    .finished_keep = GATEWAY_FINISHED_KEEP};
+    const struct weir_memory_store_config memory = {
+        .scopes_max = c->scopes_count + tenants,
+        .holds_max = (uint32_t)weir_min_u64(gateway_requests_max(c), GATEWAY_HOLDS_MAX),
+        .finished_keep = GATEWAY_FINISHED_KEEP};
     g->store = weir_memory_store_open(&memory);
     if (!g->store)
         return false;
@@ -433,6 +444,12 @@ int weir_gateway_run(const struct weir_config *config)
             weir_log_message(g.log, WEIR_LOG_ERROR, "the event loop failed: %s", strerror(-fault));
         else if (status == 0)
             weir_log_message(g.log, WEIR_LOG_INFO, "drained");
+    }
+    if (g.requests_now > 0) {
+        /* Told to stop at once: calls and exchanges still hang on each other, and the kernel closes
+         * them faster than we could. What they hold in the ledger lapses, charged. */
+        weir_log_close(g.log);
+        _exit(status);
     }
     gateway_free(&g);
     return status;

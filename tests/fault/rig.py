@@ -119,6 +119,10 @@ class Process:
         """SIGTERM; it drains and ends with `status`, and no sanitizer has spoken."""
         if self.child.poll() is None:
             self.child.send_signal(signal.SIGTERM)
+        self.ends(status)
+
+    def ends(self, status):
+        """It ends by itself, or by a signal sent before, with `status`."""
         try:
             got = self.child.wait(LATE_S)
         except subprocess.TimeoutExpired:
