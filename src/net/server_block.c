@@ -3,21 +3,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_POOLED_MAX ((size_t)1 << (BLOCK_MIN_SHIFT + BLOCK_CLASSES - 1))
+#define BLOCK_POOLED_MAX ((size_t)256 * 1024)
+#define BLOCK_STEP ((size_t)256) /* of the small sizes: 256, 512, 768, 1024 */
+#define BLOCK_SMALL_SHIFT 10u    /* above it four sizes for each doubling: 1280, 1536, ... */
 
-/* The class of a room that is a power of two. */
-static uint32_t class_of(size_t room)
+static uint32_t log2_below(size_t room)
 {
-    return (uint32_t)__builtin_ctzll(room) - BLOCK_MIN_SHIFT;
+    return 63u - (uint32_t)__builtin_clzll(room - 1);
 }
 
+/* The class of a room that room_for has made. */
+static uint32_t class_of(size_t room)
+{
+    if (room <= (size_t)1 << BLOCK_SMALL_SHIFT)
+        return (uint32_t)(room / BLOCK_STEP) - 1;
+    uint32_t shift = log2_below(room);
+    return 4 * (shift - BLOCK_SMALL_SHIFT) + 3 +
+           (uint32_t)((room - ((size_t)1 << shift)) >> (shift - 2));
+}
+_Static_assert(BLOCK_CLASSES == 4 * (18 - BLOCK_SMALL_SHIFT) + 4, "256 KiB is the last class");
+
+/* What is left over is under 256 bytes, and a fifth of the room in larger ones. */
 static size_t room_for(size_t bytes)
 {
-    if (bytes <= (size_t)1 << BLOCK_MIN_SHIFT)
-        return (size_t)1 << BLOCK_MIN_SHIFT;
     if (bytes > BLOCK_POOLED_MAX)
         return bytes;
-    return (size_t)1 << (64 - __builtin_clzll(bytes - 1));
+    size_t step =
+        bytes <= (size_t)1 << BLOCK_SMALL_SHIFT ? BLOCK_STEP : (size_t)1 << (log2_below(bytes) - 2);
+    return (bytes + step - 1) & ~(step - 1);
 }
 
 static char *memory_take(struct weir_block_pool *pool, size_t room)

@@ -1,6 +1,7 @@
-/* server_block: memory that goes round. Heads, bodies and unsent output live in blocks whose sizes
- * are powers of two; a block that is given back is kept for the next request, up to a bound per
- * size, so that in a steady state nothing is asked of malloc, and an idle connection owns none.
+/* server_block: memory that goes round. Heads, bodies and unsent output live in blocks of a few
+ * sizes, four for each doubling, so that little is left over; a block that is given back is kept
+ * for the next request, up to a bound per size, so that in a steady state nothing is asked of
+ * malloc, and an idle connection owns none.
  *
  * Under AddressSanitizer nothing is kept, so that a use after the giving back is seen.
  * Thread: loop. */
@@ -20,9 +21,8 @@
 #define BLOCK_KEEP true
 #endif
 
-#define BLOCK_MIN_SHIFT 9           /* 512 bytes */
-#define BLOCK_CLASSES 10            /* up to 256 KiB; larger ones are malloc's */
-#define BLOCK_KEPT_BYTES (1u << 20) /* of each size */
+#define BLOCK_CLASSES 36              /* up to 256 KiB; larger ones are malloc's */
+#define BLOCK_KEPT_BYTES (256u << 10) /* of each size */
 
 struct weir_block_pool {
     void *kept[BLOCK_CLASSES]; /* linked by their first word */
