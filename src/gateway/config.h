@@ -44,10 +44,7 @@ enum weir_config_gone {
     WEIR_CONFIG_GONE_DRAIN   /* read it to its end, within drain_time_ns and drain_bytes */
 };
 
-enum weir_config_exhausted {
-    WEIR_CONFIG_EXHAUSTED_REFUSE,
-    WEIR_CONFIG_EXHAUSTED_FALLBACK /* route to fallback_upstream; the ledger stays the truth */
-};
+enum weir_config_exhausted { WEIR_CONFIG_EXHAUSTED_REFUSE };
 
 enum weir_config_period {
     WEIR_CONFIG_PERIOD_NONE /* one grant for the life of the process */
@@ -183,8 +180,6 @@ struct weir_config_scope {
     int64_t granted_tok;
     enum weir_config_period period;
     enum weir_config_exhausted on_exhausted;
-    const char *fallback_upstream; /* NULL unless on_exhausted is fallback */
-    uint32_t fallback_index;       /* into upstreams, WEIR_NONE */
     bool is_strict;                /* holds reserve the hard upper bound of the estimate */
 };
 

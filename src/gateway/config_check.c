@@ -476,8 +476,7 @@ static bool is_scope_name(const char *name)
                name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")] == '\0';
 }
 
-static void finish_scopes(struct weir_loader *loader, const struct names *names,
-                          const struct names *upstreams)
+static void finish_scopes(struct weir_loader *loader, const struct names *names)
 {
     struct weir_config *config = loader->config;
     for (uint32_t i = 0; i < config->scopes_count; i++) {
@@ -494,17 +493,6 @@ static void finish_scopes(struct weir_loader *loader, const struct names *names,
         scope->parent_index = scope->parent
                                   ? resolve(loader, &scope->parent, scope->parent, names, "scope")
                                   : WEIR_NONE;
-        bool is_fallback = scope->on_exhausted == WEIR_CONFIG_EXHAUSTED_FALLBACK;
-        scope->fallback_index = WEIR_NONE;
-        if (is_fallback && !scope->fallback_upstream)
-            weir_loader_error(loader, weir_loader_place(loader, &scope->on_exhausted),
-                              "on_exhausted fallback needs fallback: UPSTREAM");
-        else if (!is_fallback && scope->fallback_upstream)
-            weir_loader_error(loader, weir_loader_place(loader, &scope->fallback_upstream),
-                              "fallback is used only with on_exhausted: fallback");
-        else if (is_fallback)
-            scope->fallback_index = resolve(loader, &scope->fallback_upstream,
-                                            scope->fallback_upstream, upstreams, "upstream");
     }
     for (uint32_t i = 0; i < config->scopes_count; i++) {
         uint32_t depth = 1;
@@ -640,7 +628,7 @@ void weir_config_finish(struct weir_loader *loader)
     check_unique(loader, &scopes, config->scopes, sizeof *config->scopes, "scope");
     check_unique(loader, &tenants, config->tenants, sizeof *config->tenants, "tenant");
     check_unique(loader, &routes, config->routes, sizeof *config->routes, "route");
-    finish_scopes(loader, &scopes, &upstreams);
+    finish_scopes(loader, &scopes);
     finish_tenants(loader, &lanes, &scopes);
     struct names *all[] = {&upstreams, &lanes, &scopes, &tenants, &routes};
     for (size_t i = 0; i < WEIR_COUNT(all); i++)

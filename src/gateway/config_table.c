@@ -75,9 +75,11 @@ static const struct weir_field_choice over_choices[] = {{"wait", WEIR_CONFIG_OVE
 static const struct weir_field_choice gone_choices[] = {{"cancel", WEIR_CONFIG_GONE_CANCEL, NULL},
                                                         {"drain", WEIR_CONFIG_GONE_DRAIN, NULL}};
 
+#define LATER_ELSEWHERE                                                                            \
+    "in this version a spent budget only refuses; an upstream's own fallback is for its outages"
 static const struct weir_field_choice exhausted_choices[] = {
     {"refuse", WEIR_CONFIG_EXHAUSTED_REFUSE, NULL},
-    {"fallback", WEIR_CONFIG_EXHAUSTED_FALLBACK, NULL},
+    {"fallback", 0, LATER_ELSEWHERE},
     {"queue", 0, "with period none there is no next window to wait for"}};
 
 static const struct weir_field_choice period_choices[] = {{"none", WEIR_CONFIG_PERIOD_NONE, NULL},
@@ -337,8 +339,7 @@ static const struct weir_field scope_fields[] = {
     {"on_exhausted",
      CHOICE(weir_config_scope, on_exhausted, enum weir_config_exhausted, exhausted_choices),
      .preset = "refuse", .help = "What happens to requests once it is spent."},
-    {"fallback", NAME(weir_config_scope, fallback_upstream), .derived = "none",
-     .help = "With on_exhausted fallback: the upstream that then takes its requests."},
+    {"fallback", LATER, .help = LATER_ELSEWHERE},
     {"strict", BOOL(weir_config_scope, is_strict), .preset = "false",
      .help = "Hold the hard upper bound of a request instead of the usual estimate: no overrun by "
              "input, but earlier refusals."},

@@ -167,9 +167,9 @@ static const struct {
      "to wait "
      "for\n"},
     {UP "scopes:\n- {name: s, granted: 5, on_exhausted: fallback}\n",
-     "5:39: on_exhausted fallback needs fallback: UPSTREAM\n"},
-    {UP "scopes:\n- {name: s, granted: 5, fallback: a}\n",
-     "5:35: fallback is used only with on_exhausted: fallback\n"},
+     "5:39: on_exhausted: 'fallback' is not supported yet: in this version a spent budget only "
+     "refuses; an upstream's "
+     "own fallback is for its outages\n"},
     {UP "routes:\n- {path: v1/x, cost_tok: 5}\n",
      "5:10: path must be a path that begins with / (an asterisk only at its end), not 'v1/x'\n"},
     {UP "routes:\n- {path: /x, cost_tok: 5}\n- {path: /x, cost_tok: 6}\n",
@@ -344,7 +344,6 @@ static void config__every_field__arrives_in_the_struct(void **state)
     CHECK_INT(c->tenants[1].limits.burst_req, 1);
     CHECK_INT(c->tenants[1].scope_index, WEIR_NONE);
     CHECK_INT(c->lanes[1].floor_percent, 30);
-    CHECK_INT(c->scopes[0].fallback_index, 2);
     CHECK_INT(c->scopes[0].granted_tok, 1000000);
     CHECK_INT(c->scopes[1].parent_index, 0);
     CHECK_INT(c->scopes[1].granted_tok, WEIR_TOK_MAX);
