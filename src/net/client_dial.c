@@ -295,6 +295,8 @@ static void attempt_failed(struct dial *d, struct connection *c, const char *why
 static void attempt_won(struct dial *d, struct connection *c)
 {
     weir_name_address_won(c->target->name, &c->address);
+    for (const struct connection *older = c->next; older; older = older->next)
+        weir_name_address_failed(c->target->name, &older->address); /* had a start, and lost */
     weir_timer_cancel(c->client->loop, &d->gap_timer);
     waiters_remove(d);
     attempts_remove(d, c);

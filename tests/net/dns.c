@@ -52,9 +52,9 @@ static size_t answer(struct dns *dns, const unsigned char *question, size_t byte
             type == (dns->rows[i].family == AF_INET ? TYPE_A : TYPE_AAAA))
             row = &dns->rows[i];
     enum dns_way way = row ? row->way : DNS_NXDOMAIN;
-    if (way == DNS_DROP)
+    if (way == DNS_DROP || (way == DNS_TRUNCATED_DROP && by_tcp))
         return 0;
-    bool truncated = way == DNS_TRUNCATED && !by_tcp;
+    bool truncated = (way == DNS_TRUNCATED || way == DNS_TRUNCATED_DROP) && !by_tcp;
     memcpy(out, question, at);
     put_u16(out + 2, 0x8180u | (truncated ? 0x0200u : 0) |
                          (way == DNS_NXDOMAIN   ? 3u
@@ -116,11 +116,13 @@ static void end_ready(struct weir_io *io, uint32_t events)
         size_t bytes = (size_t)in[at] << 8 | in[at + 1];
         CHECK(at + 2 + (ssize_t)bytes <= n);
         size_t out_bytes = answer(dns_of_end, in + at + 2, bytes, out + 2, true);
+        at += 2 + (ssize_t)bytes;
+        if (out_bytes == 0)
+            continue;
         put_u16(out, (uint32_t)out_bytes);
         /* In two pieces, so that the reader must come back. */
         CHECK_INT(send(io->fd, out, 5, MSG_NOSIGNAL), 5);
         CHECK(send(io->fd, out + 5, out_bytes - 3, MSG_NOSIGNAL) > 0);
-        at += 2 + (ssize_t)bytes;
     }
 }
 

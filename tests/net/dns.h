@@ -12,8 +12,9 @@ enum dns_way {
     DNS_ANSWER, /* addresses; none: the name exists, without any of that type */
     DNS_NXDOMAIN,
     DNS_SERVFAIL,
-    DNS_DROP,      /* never answered */
-    DNS_TRUNCATED, /* over UDP only the wish to be asked over TCP */
+    DNS_DROP,           /* never answered */
+    DNS_TRUNCATED,      /* over UDP only the wish to be asked over TCP */
+    DNS_TRUNCATED_DROP, /* the same, and no answer there */
 };
 
 /* What is answered for a name and a family; a name without a row does not exist. */

@@ -328,6 +328,27 @@ static void name__answer_too_long_for_udp__is_asked_for_over_tcp(void **state)
     rig_close(&r);
 }
 
+/* The second question goes out on a connection that could be written all along: no event announces
+ * that. */
+static void name__asked_over_a_tcp_connection_that_is_open__is_answered(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, NAME);
+    dns_set(&r.dns, (struct dns_row){NAME, AF_INET, DNS_TRUNCATED, 60, "10.0.0.1"});
+    dns_set(&r.dns, (struct dns_row){NAME, AF_INET6, DNS_TRUNCATED_DROP, 0, NULL});
+    dns_set(&r.dns, (struct dns_row){"b.weir.test", AF_INET, DNS_TRUNCATED, 60, "10.0.0.2"});
+    CHECK_INT(rig_get(&r), WEIR_NAME_READY);
+    rig_settle(&r);
+    struct weir_name *first = r.name;
+    r.name = weir_name_create(r.resolver, "b.weir.test", 443, rig_changed, &r);
+    CHECK_INT(rig_get(&r), WEIR_NAME_READY);
+    CHECK_STR(order(&r), "10.0.0.2:443 ");
+    CHECK_INT(r.dns.asked_by_tcp, 3);
+    weir_name_destroy(first);
+    rig_close(&r);
+}
+
 static void name__destroyed_while_it_is_asked_for__is_safe(void **state)
 {
     (void)state;
@@ -579,6 +600,18 @@ static void client__dead_ipv6_address__costs_a_quarter_of_a_second_once(void **s
         named_call(&bed, &fd);
         close(fd);
     }
+    /* After ten minutes IPv6 gets a new chance, and dead as it is costs as much once more. */
+    bed_pass(&bed, 601 * WEIR_NS_PER_S);
+    caller_free(&c);
+    caller_start(&c, &bed, GET, NULL);
+    bed_wait(&bed);
+    bed_pass(&bed, 249 * WEIR_NS_PER_MS);
+    bed_wait(&bed);
+    CHECK_INT(c.sent_count, 0);
+    bed_pass(&bed, 3 * WEIR_NS_PER_MS);
+    BED_UNTIL(&bed, c.sent_count == 1);
+    close(up_accept(&bed));
+    BED_UNTIL(&bed, c.done_count == 1);
     for (int i = 0; i < 4; i++)
         close(fill[i]);
     close(full);
@@ -623,6 +656,72 @@ static void client__ipv6_address_that_answers__is_used(void **state)
     CHECK_INT(c.failure, WEIR_CALL_E_WRITE);
     CHECK_MSG(strstr(c.detail, "[::1]:"), "%s", c.detail);
     close(v6);
+    caller_free(&c);
+    named_close(&bed, &dns);
+}
+
+static void client__dead_address_of_the_same_family__costs_a_quarter_of_a_second_once(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dns dns;
+    struct caller c = {0};
+    int fill[4], fd = -1;
+    named_open(&bed, &dns, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(bed.port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 4);
+    int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(bind(full, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_INT(listen(full, 0), 0);
+    for (int i = 0; i < 4; i++) {
+        fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(fill[i], (struct sockaddr *)&address, sizeof address);
+    }
+    dns_set(&dns, (struct dns_row){NAME, AF_INET, DNS_ANSWER, 300, "127.0.0.1 127.0.0.5"});
+    dns_set(&dns, (struct dns_row){NAME, AF_INET6, DNS_ANSWER, 300, NULL});
+    named_call(&bed, &fd);
+    close(fd);
+    caller_start(&c, &bed, GET, NULL); /* .5 is first by rotation */
+    bed_wait(&bed);
+    bed_pass(&bed, 249 * WEIR_NS_PER_MS);
+    bed_wait(&bed);
+    CHECK_INT(c.sent_count, 0);
+    bed_pass(&bed, 3 * WEIR_NS_PER_MS);
+    BED_UNTIL(&bed, c.sent_count == 1);
+    close(up_accept(&bed));
+    BED_UNTIL(&bed, c.done_count == 1);
+    for (int i = 0; i < 4; i++) {
+        fd = -1;
+        named_call(&bed, &fd); /* time stands still */
+        close(fd);
+    }
+    for (int i = 0; i < 4; i++)
+        close(fill[i]);
+    close(full);
+    caller_free(&c);
+    named_close(&bed, &dns);
+}
+
+static void client__address_that_refused__is_tried_last(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dns dns;
+    struct caller c = {0};
+    named_open(&bed, &dns, 0);
+    dns_set(&dns, (struct dns_row){NAME, AF_INET, DNS_ANSWER, 300, "127.0.0.7 127.0.0.1"});
+    for (int i = 0; i < 2; i++) {
+        int fd = -1;
+        named_call(&bed, &fd); /* .7 refuses; then .1 comes first by rotation */
+        close(fd);
+    }
+    close(bed.listener);
+    bed.listener = -1;
+    /* It would be .7's turn to be first; the last one that fails is the one that is named. */
+    caller_start(&c, &bed, GET, NULL);
+    BED_UNTIL(&bed, c.done_count == 1);
+    CHECK_INT(c.failure, WEIR_CALL_E_CONNECT);
+    CHECK_MSG(strstr(c.detail, "127.0.0.7"), "%s", c.detail);
     caller_free(&c);
     named_close(&bed, &dns);
 }
@@ -674,6 +773,7 @@ int main(void)
             name__old_addresses__serve_while_name_servers_fail_but_not_when_the_name_is_gone),
         cmocka_unit_test(name__name_server_that_is_not_there__fails_and_recovers),
         cmocka_unit_test(name__answer_too_long_for_udp__is_asked_for_over_tcp),
+        cmocka_unit_test(name__asked_over_a_tcp_connection_that_is_open__is_answered),
         cmocka_unit_test(name__destroyed_while_it_is_asked_for__is_safe),
         cmocka_unit_test(name__no_descriptor_left__says_so_and_recovers),
         cmocka_unit_test(name__in_etc_hosts__is_found_there),
@@ -683,6 +783,8 @@ int main(void)
         cmocka_unit_test(client__dead_ipv6_address__costs_a_quarter_of_a_second_once),
         cmocka_unit_test(client__ipv6_address_that_refuses__costs_no_time),
         cmocka_unit_test(client__ipv6_address_that_answers__is_used),
+        cmocka_unit_test(client__dead_address_of_the_same_family__costs_a_quarter_of_a_second_once),
+        cmocka_unit_test(client__address_that_refused__is_tried_last),
         cmocka_unit_test(client__several_addresses__are_tried_until_one_takes_the_connection),
     };
     return cmocka_run_group_tests_name("resolver", tests, NULL, NULL);
