@@ -13,7 +13,7 @@
  * TLS: OpenSSL 3, TLS 1.2 and later, ALPN http/1.1, no renegotiation. Read-ahead, partial writes,
  * buffers released when idle; a head and a small body leave as one record. Client side: SNI, host
  * name check, the last session of a peer is kept and offered again. Thread: loop. Source: RFC 8446,
- * RFC 9525; DATAPATH rules in docs/architecture.md. */
+ * RFC 9525. */
 #ifndef WEIR_NET_STREAM_H
 #define WEIR_NET_STREAM_H
 
