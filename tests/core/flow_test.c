@@ -343,6 +343,34 @@ flow__all_upstreams_of_a_pool_open__waiting_and_new_ones_go_to_the_fallback(void
     finish_all(&sim);
 }
 
+/* What a failed call took is not taken off the time in the queue, but neither is that given anew.
+ */
+static void flow__back_in_the_queue_after_a_failure__the_rest_of_its_patience_is_left(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[1];
+    struct script s = script_ok(60 * SECOND);
+    struct sim_config c = config_fallback(tenant, &s);
+    for (uint32_t i = 0; i < 3; i++)
+        c.upstreams[i].permits = 1;
+    struct sim sim;
+    sim_open(&sim, &c);
+    uint64_t start_ns = sim.now_ns;
+    s.of[0] = sim_plan_ok(1000 * MS, 100, 100);
+    arrive(&sim, 0, 60 * SECOND); /* on 0 for a second */
+    arrive(&sim, 0, 60 * SECOND); /* on 1 for a minute */
+    s.of[0] = plan_fails(WEIR_CALL_CONNECT_TIMEOUT, false, 5 * SECOND);
+    uint32_t r = arrive(&sim, 0, 3 * SECOND); /* on 0 after a second; then 1 has no permit free */
+    CHECK(sim_run_dry(&sim, start_ns + 100 * SECOND));
+    CHECK_INT(sim.requests[r].attempts, 1);
+    CHECK_INT(sim.requests[r].refusal,
+              WEIR_REFUSAL_UPSTREAM_TIMEOUT); /* how it failed, not how it waited */
+    CHECK_INT(sim.requests[r].refused_ns - start_ns, (1 + 5 + 2) * SECOND);
+    CHECK_INT(sim.requests[r].summary.queue_wait_ns, 3 * SECOND);
+    CHECK(sim.requests[r].is_voided);
+    sim_close_settled(&sim);
+}
+
 static void flow__of_two_upstreams__the_one_with_the_lower_share_in_flight_is_chosen(void **state)
 {
     (void)state;
@@ -430,6 +458,27 @@ static void flow__drain__serves_the_queue_for_a_while_then_refuses_then_cuts(voi
     CHECK_INT(sim.requests[second].refused_ns, start_ns + 1700 * MS);
     CHECK(sim.requests[second].is_settled);
     sim_close_settled(&sim);
+}
+
+static void flow__the_queue_is_over_in_a_drain__a_failed_call_is_not_tried_again(void **state)
+{
+    (void)state;
+    for (uint32_t is_late = 0; is_late < 2; is_late++) {
+        struct weir_tenant_rules tenant[1];
+        struct script s = script_ok(100 * MS);
+        struct sim_config c = config_fallback(tenant, &s);
+        struct sim sim;
+        sim_open(&sim, &c);
+        s.of[0] = plan_fails(WEIR_CALL_CONNECT_FAILED, false, 1000 * MS);
+        sim_drain_at(&sim, sim.now_ns + 100 * MS, sim.now_ns + (is_late ? 900 : 1100) * MS,
+                     sim.now_ns + 60 * SECOND);
+        uint32_t r = arrive(&sim, 0, 60 * SECOND);
+        CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+        CHECK_INT(sim.requests[r].attempts, is_late ? 1 : 2);
+        CHECK_INT(sim.requests[r].refusal,
+                  is_late ? WEIR_REFUSAL_UPSTREAM_UNAVAILABLE : WEIR_REFUSAL_NONE);
+        sim_close_settled(&sim);
+    }
 }
 
 static void flow__an_answer_that_is_cut__ends_in_a_cut_never_in_a_second_answer(void **state)
@@ -539,9 +588,11 @@ int main(void)
         cmocka_unit_test(flow__the_total_deadline_is_over__is_not_tried_again),
         cmocka_unit_test(
             flow__all_upstreams_of_a_pool_open__waiting_and_new_ones_go_to_the_fallback),
+        cmocka_unit_test(flow__back_in_the_queue_after_a_failure__the_rest_of_its_patience_is_left),
         cmocka_unit_test(flow__of_two_upstreams__the_one_with_the_lower_share_in_flight_is_chosen),
         cmocka_unit_test(flow__the_client_leaves__is_charged_only_what_was_sent),
         cmocka_unit_test(flow__drain__serves_the_queue_for_a_while_then_refuses_then_cuts),
+        cmocka_unit_test(flow__the_queue_is_over_in_a_drain__a_failed_call_is_not_tried_again),
         cmocka_unit_test(flow__an_answer_that_is_cut__ends_in_a_cut_never_in_a_second_answer),
         cmocka_unit_test(flow__events_for_a_request_that_is_gone__change_nothing),
         cmocka_unit_test(flow__live_holds__can_be_listed),

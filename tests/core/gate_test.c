@@ -348,6 +348,37 @@ static void flow__unequal_costs__work_stays_within_the_bound_on_every_prefix(voi
     }
 }
 
+static void cached_plan(struct sim *sim, const struct sim_request *r, uint32_t upstream,
+                        struct sim_plan *plan)
+{
+    (void)upstream;
+    uint32_t *calls = sim->config.user;
+    calls[r->arrival.tenant]++;
+    *plan = sim_plan_ok(100 * MS, r->arrival.tenant == 0 ? 1000 : 100, 10);
+    plan->usage.cached_tok = r->arrival.tenant == 0 ? 900 : 0;
+}
+
+/* Input the provider had cached is no work: a tenant with long cached prompts gets as many calls.
+ */
+static void flow__cached_input__is_not_counted_as_work(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenant[2];
+    struct sim_config c = sim_config_plain(1, tenant, 2);
+    uint32_t calls[2] = {0, 0};
+    c.plan = cached_plan;
+    c.user = calls;
+    struct sim sim;
+    sim_open(&sim, &c);
+    for (uint32_t i = 0; i < 100; i++) {
+        arrive(&sim, 0, 3600 * SECOND);
+        arrive(&sim, 1, 3600 * SECOND);
+    }
+    sim_run(&sim, sim.now_ns + 100 * 100 * MS);
+    CHECK_MSG(calls[0] >= 48 && calls[1] >= 48, "%u and %u", calls[0], calls[1]);
+    finish_all(&sim);
+}
+
 static void flow__a_lane_asked_for__can_only_be_lower(void **state)
 {
     (void)state;
@@ -504,6 +535,7 @@ int main(void)
             flow__a_request_that_does_not_fit_the_upstreams_rate__is_not_overtaken_in_its_lane),
         cmocka_unit_test(flow__forty_of_one_tenant_wait__anothers_one_is_next_or_next_but_one),
         cmocka_unit_test(flow__unequal_costs__work_stays_within_the_bound_on_every_prefix),
+        cmocka_unit_test(flow__cached_input__is_not_counted_as_work),
         cmocka_unit_test(flow__a_lane_asked_for__can_only_be_lower),
         cmocka_unit_test(flow__the_queue_is_full__is_refused_and_waiting_the_hint_suffices),
         cmocka_unit_test(flow__more_arrive_at_once_than_may_wait__but_permits_are_free__all_pass),
