@@ -205,6 +205,16 @@ static void escapes__count_as_the_characters_they_stand_for(void **state)
     CHECK_INT(f.classes.text_bytes, 1 + 2 + 2 + 2 + 3 + 3 + 4 + 3 + 1 + 1);
 }
 
+static void word__with_a_letter_written_as_an_escape__is_one_word(void **state)
+{
+    (void)state;
+    struct weir_request_facts f;
+    static const char body[] = "{\"messages\":[{\"content\":\"ab\\u0063d \\u0065f 1\\u0067\"}]}";
+    CHECK_INT(weir_request_read(&f, WEIR_API_OPENAI_CHAT, body, sizeof body - 1), WEIR_REQUEST_OK);
+    CHECK_INT(f.classes.letters, 7);
+    CHECK_INT(f.classes.words, 3);
+}
+
 /* --- Parts --- */
 
 static char *base64(const uint8_t *p, size_t n)
@@ -404,6 +414,7 @@ int main(void)
         cmocka_unit_test(text__of_every_kind__is_counted_as_the_naive_count_does),
         cmocka_unit_test(long_text__does_not_overflow_a_lane),
         cmocka_unit_test(escapes__count_as_the_characters_they_stand_for),
+        cmocka_unit_test(word__with_a_letter_written_as_an_escape__is_one_word),
         cmocka_unit_test(images__of_each_format__have_their_size_read_from_the_head),
         cmocka_unit_test(jpeg_behind_a_long_exif_block__has_its_size_read),
         cmocka_unit_test(parts__of_each_kind__are_counted_and_never_as_text),

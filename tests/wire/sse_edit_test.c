@@ -210,6 +210,11 @@ static void bytes__of_an_event_with_choices__flow_before_it_ends(void **state)
     /* Comments and [DONE] are never held. */
     CHECK_INT(weir_sse_edit_feed(&e, ": ping", 6, out), 6);
     CHECK_INT(weir_sse_edit_feed(&e, "\n\ndata: [", 9, out), 9);
+    /* A value that goes on in a second data line is none of ours: it flows from the line's end on.
+     */
+    weir_sse_edit_init(&e);
+    CHECK_INT(weir_sse_edit_feed(&e, "data: {\"id\":1,", 14, out), 0);
+    CHECK_INT(weir_sse_edit_feed(&e, "\n", 1, out), 15);
 }
 
 static bool boundary_after(const char *text)
