@@ -48,13 +48,24 @@ bool weir_model_listed(const char *const *list, uint32_t count, struct weir_slic
     return false;
 }
 
-/* Fills both dialects' pools for one name. */
+/* How exactly a list entry fits: a name above every pattern, a longer pattern above a shorter, no
+ * list last. */
+static size_t route_rank(const char *matched, uint32_t listed)
+{
+    size_t bytes = strlen(matched);
+    if (listed == 0)
+        return 1;
+    return bytes > 0 && matched[bytes - 1] == '*' ? 1 + bytes : SIZE_MAX;
+}
+
+/* Fills both dialects' pools for one name: the most exact match, among equals the first. */
 static void route_resolve(const struct weir_config *config, struct route_model *m, bool named)
 {
     for (int d = 0; d < 2; d++) {
+        size_t best = 0;
         m->pool[d] = WEIR_NONE;
         m->label[d] = "other";
-        for (uint32_t p = 0; p < config->pools_count && m->pool[d] == WEIR_NONE; p++) {
+        for (uint32_t p = 0; p < config->pools_count; p++) {
             const struct weir_config_pool *pool = &config->pools[p];
             for (uint32_t i = 0; i < pool->upstreams_count; i++) {
                 const struct weir_config_upstream *u = &config->upstreams[pool->upstreams[i]];
@@ -64,9 +75,12 @@ static void route_resolve(const struct weir_config *config, struct route_model *
                 if (named && !weir_model_listed(u->models, u->models_count,
                                                 (struct weir_slice){m->name, m->bytes}, &label))
                     continue;
+                size_t rank = named ? route_rank(label, u->models_count) : 1;
+                if (rank <= best)
+                    continue;
+                best = rank;
                 m->pool[d] = p;
                 m->label[d] = label;
-                break;
             }
         }
     }

@@ -1,10 +1,11 @@
 /* routes: which pool serves a request, and the small index of each model's name.
  *
- * A model is served by the first pool (in the configuration's order) with an upstream that speaks
- * the dialect and lists the model, by name or by a pattern that ends in an asterisk; an upstream
- * without a list serves every model. Names are interned, so that the estimator learns per model:
- * when the table is full, newcomers share index 0. A metric label is never a client's text: it is
- * the pattern of the configuration that matched, or "other". Thread: loop. */
+ * A model is served by the pool with an upstream that speaks the dialect and lists the model most
+ * exactly: by name, else by the longest pattern that ends in an asterisk, else an upstream without
+ * a list; among equals the first in the configuration's order. Names are interned, so that the
+ * estimator learns per model: when the table is full, newcomers share index 0. A metric label is
+ * never a client's text: it is the pattern of the configuration that matched, or "other". Thread:
+ * loop. */
 #ifndef WEIR_GATEWAY_ROUTES_H
 #define WEIR_GATEWAY_ROUTES_H
 
