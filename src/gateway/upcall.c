@@ -525,8 +525,9 @@ void weir_answer_cut(struct weir_request *r, const struct weir_refused *refused)
     struct weir_answer *a = r->answer;
     r->answer = NULL;
     if (r->x && a && a->is_stream && !a->inflate && !a->is_failed_read) {
+        /* What the filter still holds belongs to the event that was cut: the client is better
+         * without it. */
         const struct weir_refusal_row *row = weir_refusal_row(refused->reason);
-        upcall_flush_edit(r, a);
         char id[WEIR_REQUEST_ID_BYTES], event[WEIR_ERROR_BYTES(256)];
         weir_request_id(r, id);
         struct weir_error_text e = {.dialect = r->dialect,
