@@ -3,14 +3,14 @@
  * Each tenant has a FIFO of waiting items; a scheduler chooses the tenant. Four policies share this
  * one interface:
  *
- *   fifo       the oldest item, whoever sent it. The contrast, and for a single tenant.
- *   drr        turns: a tenant may send `weight` requests a turn; requests count alike.
- *   drr-cost   turns by work: a turn is worth weight x the running mean cost; a tenant is served
- * while it has any of it left, what it overdraws it owes (surplus round robin). vtc        virtual
- * counters: the tenant that has had the least work for its weight (the default).
+ *   fifo      the oldest item, whoever sent it: the contrast, and for a single tenant.
+ *   drr       turns: a tenant may send `weight` requests a turn; requests count alike.
+ *   drr-cost  turns by work: a turn is worth weight x the running mean cost; a tenant is served
+ *             while it has any of it left, what it overdraws it owes (surplus round robin).
+ *   vtc       virtual counters: the tenant that has had the least work for its weight goes next.
  *
  * What holds under drr, drr-cost and vtc, on every prefix of every stretch in which tenants stay
- * backlogged: their work per weight differs by a constant (docs/fairness.md derives it). An idle
+ * backlogged: their work per weight differs by no more than a constant (docs/fairness.md). An idle
  * tenant earns no credit: on its return it stands level with the least served of those who wait.
  * Debt outlives idleness. Something is always chosen while any tenant that is not suspended has an
  * item.
