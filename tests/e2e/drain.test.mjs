@@ -70,6 +70,32 @@ claim('a second signal stops at once with 130 and cuts what is left', async (rig
   await assert.rejects(reader.all(), /cut/);
 });
 
+claim('a second signal finds requests in every phase, and nothing of them is lost or leaked', async (rig) => {
+  const upstream = await rig.hand((request, response) => {
+    if (!JSON.parse(request.body).stream) return; // never answered
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(event(0));
+  });
+  const gateway = await rig.gateway(upstream, '--max-in-flight', '2');
+  const response = await open(`${gateway.url}/v1/messages`, { headers: anthropicHeaders, body: messagesBody({ stream: true }) });
+  const reader = new EventReader(response);
+  assert.equal(await reader.next(), event(0));
+  const unanswered = [postChat(gateway), postChat(gateway)].map((one) => one.then((answer) => answer.status, () => 'broken'));
+  await gateway.waiting(1);
+  const half = await RawConnection.open(gateway.port);
+  half.write('POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{"model":');
+  const idle = await RawConnection.open(gateway.port);
+  idle.write(rawRequest('POST', '/v1/chat/completions', [['authorization', 'Bearer a'], ['x-api-key', 'b']], chatBody()));
+  assert.equal((await idle.response()).status, 400);
+  gateway.signal('SIGTERM');
+  await gateway.watch('draining', () => /draining/.test(gateway.err));
+  gateway.signal('SIGINT');
+  assert.deepEqual(await gateway.exit, { code: 130, signal: null }, 'a leak would be another status');
+  await assert.rejects(reader.all(), /cut/);
+  for (const outcome of await Promise.all(unanswered)) assert.ok(['broken', 502, 503].includes(outcome), `${outcome}`);
+  for (const one of [half, idle]) one.close();
+});
+
 claim('queued requests are refused when the time for them is over, running ones cut when theirs is', async (rig) => {
   const upstream = await rig.hand((request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -251,7 +251,7 @@ claim('pipelined requests are answered in order, refusals among them', async (ri
   const client = await RawConnection.open(gateway.port);
   const one = (user) => rawRequest('POST', '/v1/chat/completions', [['authorization', 'Bearer k']], chatBody({ user }));
   const bad = rawRequest('POST', '/v1/chat/completions', [['authorization', 'Bearer k']], '{"model":');
-  client.write(one('0') + one('1') + bad + rawRequest('HEAD', '/nowhere', []).replace('HEAD /nowhere', 'GET /v1/x').slice(0, 0) + one('2') + one('3'));
+  client.write(one('0') + one('1') + bad + one('2') + one('3'));
   const seen = [];
   for (let i = 0; i < 5; i++) {
     const answer = await client.response();
