@@ -12,10 +12,10 @@
  *     |  chosen: permit, buckets, breaker trial, in one step |
  *     v                                                      v
  *   GRANTED   permit taken, hold not yet durable          LEAVING   waits for the answer to its
- *     |  hold held                                           |      reserve, so that it can be
- * voided v                                                      v CALLING   DISPATCH is out; no
- * request byte left       (gone) |  sent                     \  failed before a byte: next target,
- * or refused
+ *     |  hold held                                           |      reserve, so that it is voided
+ *     v                                                      v
+ *   CALLING   DISPATCH is out; no request byte left        (gone)
+ *     |  sent                     \  failed before a byte: next target, or refused
  *     v                            \
  *   SENT      no answer yet         +--> WAITING again (another pool) or CALLING (another upstream)
  *     |  head

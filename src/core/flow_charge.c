@@ -4,7 +4,7 @@
  *   the provider told its usage                    that
  *   4xx or 5xx, no output seen, no usage           0, flagged
  *   else (no usage: cut, timed out, client gone,   the input estimate and the output observed,
- * rounded up, or an answer without any)                      flagged
+ *         or an answer without any)                rounded up, flagged
  *
  * Told usage of an exchange that did not end as it should may be from its middle, unless the host
  * knows that it was the last word: output is then at least what was observed. A complete answer of

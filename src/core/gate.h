@@ -4,10 +4,12 @@
  * front. Each upstream has permits (calls in flight), rate buckets and a breaker; each tenant has
  * rate buckets. Passing takes all of it in one step at dispatch, or nothing:
  *
- *   an upstream of the pool with a permit, a breaker that lets pass and no pause   (else nothing is
- * chosen) the request that lanes and scheduler choose its tenant's buckets         short: the
- * tenant leaves the order until they are full enough that upstream's buckets      short at all of
- * them: the request is parked, and nobody overtakes it in its lane; a higher lane still may
+ *   1. an upstream of the pool with a permit, a breaker that lets pass and no pause; else nothing
+ *      is chosen
+ *   2. the request that lanes and scheduler choose
+ *   3. its tenant's buckets; short: the tenant leaves the order until they are full enough
+ *   4. that upstream's buckets; short at all of them: the request is parked, and nobody overtakes
+ *      it in its lane; a higher lane still may
  *
  * Of several upstreams a half-open one with a trial free goes first, then the one with the lowest
  * share of its permits in use.

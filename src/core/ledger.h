@@ -20,7 +20,7 @@
  *
  * What holds after every call, for each balance (one scope in one window):
  *   - used = reserved + committed + lapsed, and each is exactly the sum over its holds (committed
- * also keeps what forgotten holds counted, and the adjustments);
+ *     also keeps what forgotten holds counted, and the adjustments);
  *   - used <= granted + overrun + cut + raised: every excess has a named cause;
  *   - nothing that was used is ever booked nowhere, however late or large.
  *

@@ -6,8 +6,8 @@
  *   GET /v1/status      counts, phase, version, ledger
  *   GET /v1/tenants     one object a tenant
  *   GET /v1/upstreams   one object an upstream, with its pool
- *   GET /v1/holds       live holds: id, tenant, age, estimate (at most 1,000; "more" says whether
- * there are more)
+ *   GET /v1/holds       live holds: id, tenant, age, estimate; at most 1,000, "more" says whether
+ *                       there are others
  *
  * All but the first two want the admin token: Authorization: Bearer TOKEN. Ids are strings. Answers
  * are read from the flow's views, so nothing here can change anything. Thread: loop. */

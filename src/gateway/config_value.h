@@ -1,8 +1,9 @@
 /* config_value: how amounts are written by people, in YAML and in flags alike.
  *
  *   counts      250   100k   1.5M   2G            (k, M, G are thousands)
- *   durations   250ms   5s   1.5m   1h30m   1d    (a bare 0 is allowed, any other number needs a
- * unit) bytes       512   64KiB   32MiB   1.5GiB   10MB rates       2/s   100/m   1.5M/h   10k/d
+ *   durations   250ms   5s   1.5m   1h30m   1d    (a bare 0 is allowed, else a unit is needed)
+ *   bytes       512   64KiB   32MiB   1.5GiB   10MB
+ *   rates       2/s   100/m   1.5M/h   10k/d
  *   addresses   127.0.0.1:8765   [::1]:8765   localhost:0
  *
  * Integers only: a fraction is accepted when its amount comes out whole (1.5k), refused when not

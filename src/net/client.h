@@ -4,8 +4,8 @@
  * sockets are kept, IPv6 and IPv4 raced (RFC 8305), idle connections in a LIFO pool that drops a
  * socket the moment the peer hangs up and after pool_idle_ns.
  *
- *   start -> (pooled connection | resolve -> connect -> TLS) -> request written -> head -> body ->
- * end
+ *   start -> (pooled connection | resolve -> connect -> TLS) -> request written -> head -> body
+ *         -> end
  *
  * Separate timers: connect (names and TLS included), request-write, first byte, idle between bytes,
  * total. A pooled connection that dies with no request byte handed to the kernel is replaced once,

@@ -1,8 +1,8 @@
 /* server: the listening side. Connections, heads, bodies, and answers written without buffering
  * more than a bound. It knows HTTP, not what it is used for: the handler decides.
  *
- *   accept -> (TLS) -> HEAD -> handler.head -> BODY -> handler.request -> answer -> HEAD
- * (keep-alive)
+ *   accept -> (TLS) -> HEAD -> handler.head -> BODY -> handler.request -> answer
+ *                       ^------------------------ keep-alive ---------------'
  *
  * One exchange at a time per connection: a pipelined next request waits until the answer before it
  * is written, so answers keep their order. While an exchange waits for its answer the socket is

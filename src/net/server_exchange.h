@@ -16,9 +16,9 @@
  *   IDLE       no byte of a request yet; due: keep-alive, or the head deadline after accept
  *   HEAD       some bytes of a head in `in`; due: the head deadline
  *   BODY       the head was judged, the body comes; due: the minimum rate
- *   WAIT       the handler is in charge: nothing is read; due: the stall timer while output is
- * stuck LINGER     our side is shut; what comes is dropped, so that no RST destroys the answer;
- * due: end CLOSED     gone; freed at the turn's end
+ *   WAIT       the handler is in charge: nothing is read; due: the stall timer while output is stuck
+ *   LINGER     our side is shut; what comes is dropped, so that no RST destroys the answer; due: end
+ *   CLOSED     gone; freed at the turn's end
  *
  * `answer` says how far the handler's answer is; `told` that head() was called and the handler has
  * not been told an end. Input is parsed first and told to the handler after, when all bytes are

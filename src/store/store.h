@@ -8,20 +8,20 @@
  *
  * The contract, for the caller:
  *   - Collect once each turn of the loop, and whenever weir_store_fd is readable, until fewer
- * answers come than were asked for.
+ *     answers come than were asked for.
  *   - Act on a HELD only when its answer has been collected: no byte goes upstream before that.
  *   - Submit the SETTLE or VOID of a hold after the answer to its RESERVE, never before: within a
- * batch settles and voids are applied first, so that what they free can be reserved again.
+ *     batch settles and voids are applied first, so that what they free can be reserved again.
  *   - Exactly one SETTLE or VOID for each hold that was held.
  *
  * The contract, for a store:
  *   - Each operation it accepted is answered once. Apart from the rule above, in the order of
- * submits.
+ *     submits.
  *   - Only RESERVE, EXTEND, SCOPE, WINDOW, ADJUST and SCOPE_FORGET can be turned away or answered
  *     UNAVAILABLE. A SETTLE or VOID of a held hold always finds room and is kept until it is
- * durable: a caller never has to remember what was used.
+ *     durable: a caller never has to remember what was used.
  *   - After UNAVAILABLE to a RESERVE nothing stays held: should it have become durable all the
- * same, the store voids it itself.
+ *     same, the store voids it itself.
  *   - Unknown means no: a store that cannot tell answers UNAVAILABLE by the operation's deadline.
  *
  * Thread: loop, all of it. Tags and ids, never pointers, cross to a store's own thread.
