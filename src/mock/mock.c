@@ -487,12 +487,6 @@ static bool mock_fault_first(struct mock_call *c)
         mock_call_abort(c);
         return true;
     }
-    if (c->fault.garbage) {
-        /* The server writes only HTTP, so what is not HTTP is made by cutting it before its head
-         * ends. */
-        mock_call_abort(c);
-        return true;
-    }
     if (c->fault.html) {
         weir_exchange_respond(c->x, 200, "text/html", (struct weir_slice){0},
                               WEIR_SLICE("<html><body>It works!</body></html>"));

@@ -4,14 +4,16 @@
  *   retry-after=2     with status: the hint header (seconds); retry-after-ms=1500 likewise
  *   latency=200ms     before anything of the answer
  *   stall=head        never answer;  stall=body: the head and half of the body, then nothing
- *   cut=N             close in the middle, after N events (stream) or N bytes (whole), cleanly
- * framed or not: end=tidy          with cut: the body's framing is ended properly (only the last
- * words are missing) reset=head        reset the connection instead of answering;  reset=body: in
- * the middle bytewise          every byte of the body in a write of its own gzip              the
- * body compressed with gzip html              answer 200 with an HTML page garbage           an
- * answer that is not HTTP nousage           leave usage out error=N           an in-band error
- * event after N events redirect          307 to another address early             answer with the
- * status (or 413) before the body was read, and close
+ *   cut=N             close in the middle, after N events (stream) or N bytes (whole)
+ *   end=tidy          with cut: the framing is ended properly, only the last words are missing
+ *   reset=head        reset the connection instead of answering;  reset=body: in the middle
+ *   bytewise          every byte of the body in a write of its own
+ *   gzip              the body compressed with gzip
+ *   html              answer 200 with an HTML page
+ *   nousage           leave usage out
+ *   error=N           an in-band error event after N events
+ *   redirect          307 to another address
+ *   early             answer with the status (or 413) before the body was read, and close
  *
  * Unknown words are an error, so that a test with a typing mistake does not pass. */
 #ifndef WEIR_MOCK_MOCK_FAULT_H
@@ -27,7 +29,7 @@ struct mock_fault {
     uint64_t retry_after_s, retry_after_ms;
     uint64_t latency_ns;
     enum mock_place stall, reset;
-    bool has_cut, tidy, bytewise, gzip, html, garbage, no_usage, has_error, redirect, early;
+    bool has_cut, tidy, bytewise, gzip, html, no_usage, has_error, redirect, early;
     uint32_t cut, error;
 };
 

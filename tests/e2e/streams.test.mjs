@@ -256,10 +256,10 @@ claim('a whole answer that is cut ends uncleanly too', async (rig) => {
   assert.ok(line.charged_tokens > 0);
 });
 
-claim('what is no HTTP from the upstream is 502, and nothing of it passes', async (rig) => {
+claim('an upstream that resets instead of answering is 502, and nothing of it passes', async (rig) => {
   const mock = await rig.mock();
   const gateway = await rig.gateway(mock);
-  const answer = await postChat(gateway, { headers: { 'mock-fault': 'garbage' } });
+  const answer = await postChat(gateway, { headers: { 'mock-fault': 'reset=head' } });
   assert.equal(answer.status, 502);
   assert.equal(answer.json.error.code, 'upstream_unavailable');
 });
