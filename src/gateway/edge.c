@@ -18,7 +18,6 @@
 
 /* What a client connection remembers. */
 struct edge_connection {
-    struct weir_gateway *g;
     uint32_t tenant; /* whose connection it counts as; WEIR_NONE: nobody's yet */
 };
 
@@ -96,7 +95,7 @@ static void edge_refuse(struct weir_request *r, const struct weir_refused *refus
                         const char *message, const char *param)
 {
     weir_request_refuse(r, refused, message, param);
-    weir_metrics_refuse(&r->g->metrics, r, refused->reason);
+    weir_metrics_refuse(&r->g->metrics, refused->reason);
     weir_request_log(r, NULL, refused->reason);
 }
 
@@ -109,11 +108,10 @@ static void edge_refuse_reason(struct weir_request *r, enum weir_refusal reason,
 
 /* ---- at head time ---- */
 
-static struct edge_connection *edge_connection(struct weir_gateway *g, struct weir_exchange *x)
+static struct edge_connection *edge_connection(struct weir_exchange *x)
 {
     struct edge_connection *c = weir_exchange_connection_user(x);
     if (!c && (c = calloc(1, sizeof *c)) != NULL) {
-        c->g = g;
         c->tenant = WEIR_NONE;
         weir_exchange_connection_user_set(x, c);
     }
@@ -214,7 +212,7 @@ static enum weir_head_verdict edge_head(void *ctx, struct weir_exchange *x)
     struct weir_gateway *g = ctx;
     const struct weir_http_head *head = weir_exchange_head(x);
     struct weir_request *r = weir_request_new(g);
-    struct edge_connection *c = edge_connection(g, x);
+    struct edge_connection *c = edge_connection(x);
     if (!r || !c) {
         if (r)
             weir_request_release(r);

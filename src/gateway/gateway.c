@@ -150,6 +150,14 @@ static void gateway_define_scope(struct weir_gateway *g, uint32_t scope, uint32_
     }
 }
 
+/* The store has answers: the turn's end collects them. The descriptor is the store's to read and close. */
+static void gateway_store_ready(struct weir_io *io, uint32_t events)
+{
+    (void)events;
+    weir_gateway_dirty(
+        (struct weir_gateway *)((char *)io - offsetof(struct weir_gateway, store_io)));
+}
+
 static bool gateway_make_ledger(struct weir_gateway *g)
 {
     const struct weir_config *c = g->config;
@@ -161,6 +169,12 @@ static bool gateway_make_ledger(struct weir_gateway *g)
     g->store = weir_memory_store_open(&memory);
     if (!g->store)
         return false;
+    g->store_io.fd = weir_store_fd(g->store);
+    g->store_io.ready = gateway_store_ready;
+    if (g->store_io.fd >= 0 && weir_loop_add(g->loop, &g->store_io) != 0) {
+        g->store_io.fd = -1;
+        return false;
+    }
     /* Parents before children: the loader has refused cycles, so passes over the list end. */
     for (uint32_t pass = 0; pass < c->scopes_count; pass++)
         for (uint32_t i = 0; i < c->scopes_count; i++) {
@@ -408,6 +422,8 @@ static void gateway_free(struct weir_gateway *g)
     weir_tls_destroy(g->tls);
     weir_tenancy_destroy(g->tenancy);
     weir_keys_close(g->keys);
+    if (g->store && g->store_io.fd >= 0)
+        weir_loop_remove(g->loop, &g->store_io);
     weir_store_close(g->store);
     weir_routes_destroy(g->routes);
     weir_forward_free(g);

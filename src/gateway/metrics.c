@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/admin.h"
 #include "gateway/state.h"
 
 #define METRICS_FAILURES (WEIR_CALL_E_DESCRIPTORS + 1)
@@ -26,10 +25,8 @@ void weir_metrics_free(struct weir_metrics *m)
     m->upstream_failures = NULL;
 }
 
-void weir_metrics_refuse(struct weir_metrics *m, const struct weir_request *r,
-                         enum weir_refusal reason)
+void weir_metrics_refuse(struct weir_metrics *m, enum weir_refusal reason)
 {
-    (void)r;
     m->refusals[reason]++;
 }
 

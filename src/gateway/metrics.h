@@ -37,8 +37,7 @@ struct weir_metrics {
 WEIR_MUST_USE bool weir_metrics_init(struct weir_metrics *m, uint32_t upstreams_count);
 void weir_metrics_free(struct weir_metrics *m);
 
-void weir_metrics_refuse(struct weir_metrics *m, const struct weir_request *r,
-                         enum weir_refusal reason);
+void weir_metrics_refuse(struct weir_metrics *m, enum weir_refusal reason);
 void weir_metrics_finish(struct weir_metrics *m, const struct weir_request *r,
                          const struct weir_flow_summary *summary);
 void weir_metrics_gone(struct weir_metrics *m, enum weir_gone why);

@@ -110,12 +110,12 @@ struct weir_gateway {
     struct weir_timer due_timer;    /* when time alone changes something in the flow */
     struct weir_timer second_timer; /* house-keeping */
     struct weir_io signal_io;
+    struct weir_io store_io; /* readable: the store has answers; fd -1: it answers at once */
     struct weir_request *requests_free;
     struct weir_answer *answers_free;
     uint32_t requests_now;
     uint32_t models_set; /* indices below this have their rules */
     uint64_t number_next, number_seed;
-    uint64_t hold_next; /* epoch << 40 | counter */
     uint64_t started_ns;
     uint64_t drain_until_ns; /* WEIR_NEVER_NS: not draining */
     uint32_t signals;        /* to stop, so far */

@@ -11,7 +11,7 @@
 #define TENANCY_IDLE_NS                                                                            \
     (600 * WEIR_NS_PER_S) /* a pass-through tenant idle for so long may be forgotten */
 #define TENANCY_KEY_PREFIX "wk_"
-#define TENANCY_KEY_RUN 49 /* 43 base62 + 6 check characters */
+#define TENANCY_KEY_RUN (WEIR_KEY_CHARS - (sizeof TENANCY_KEY_PREFIX - 1))
 
 enum tenancy_origin { ORIGIN_FREE, ORIGIN_BUILTIN, ORIGIN_CONFIG, ORIGIN_KEY, ORIGIN_PASSED };
 
@@ -196,7 +196,8 @@ static uint32_t tenancy_named(const struct weir_tenancy *t, const char *name)
 /* Enters all keys anew: those of the configuration, then those made at run time. */
 static bool tenancy_load_keys(struct weir_tenancy *t, uint64_t now_ns)
 {
-    if (t->digests_now > 0) /* an empty table stays untouched: it has room for every tenant allowed */
+    if (t->digests_now >
+        0) /* an empty table stays untouched: it has room for every tenant allowed */
         memset(t->digests, 0, t->slots * sizeof *t->digests);
     t->digests_now = 0;
     bool all = true;
