@@ -11,7 +11,7 @@ set -eu
 
 what=${1:-run}
 packages='gcc libc6-dev pkg-config meson ninja-build libssl-dev libc-ares-dev libyaml-dev libjansson-dev
-zlib1g-dev libzstd-dev ca-certificates curl'
+zlib1g-dev libzstd-dev libsqlite3-dev libglib2.0-dev libcsv-dev tzdata ca-certificates curl'
 commands=''
 case $what in
 run) ;;
@@ -52,7 +52,8 @@ else
     done
     [ -z "$missing" ] || {
         echo "weir: not a Debian system. Please install:$missing" >&2
-        echo "weir: and the development files of OpenSSL 3, c-ares, libyaml, jansson, zlib and zstd." >&2
+        echo "weir: and the development files of OpenSSL 3, c-ares, libyaml, jansson, zlib, zstd, SQLite, GLib," >&2
+        echo "weir: and libcsv." >&2
         exit 2
     }
 fi
