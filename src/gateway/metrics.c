@@ -198,6 +198,7 @@ PRINT_COUNTER(cut, g->metrics.cut)
 PRINT_COUNTER(estimated, g->metrics.estimated)
 PRINT_COUNTER(charged, g->metrics.charged_tok)
 PRINT_COUNTER(log_dropped, weir_log_dropped(g->log))
+PRINT_COUNTER(limiters_idle, weir_tenancy_limiters_idle(g->tenancy))
 
 static void print_gone(struct metrics_text *t, const char *name, struct weir_gateway *g)
 {
@@ -372,6 +373,8 @@ static const struct metrics_row metrics_rows[] = {
      print_tenant_input},
     {"weir_tenant_output_tokens_total", "counter",
      "Output tokens of the tenant's finished requests.", print_tenant_output},
+    {"weir_limiters_idle", "gauge",
+     "Tenants whose token limit counted nothing over their last 100 answers.", print_limiters_idle},
     {"weir_ledger_answers_total", "counter", "Answers of the ledger, by result.", print_ledger},
     {"weir_client_connections", "gauge", "Client connections open now.", print_connections},
     {"weir_server_faults_total", "counter",

@@ -23,6 +23,7 @@ struct tenancy_entry {
     uint32_t connections, connections_max;   /* max 0: none */
     uint64_t seen_ns;
     uint32_t older, newer; /* ORIGIN_PASSED: by last use */
+    uint32_t uncounted;    /* answers in a row that came to no token */
     bool has_token_budget;
 };
 
@@ -538,4 +539,25 @@ uint32_t weir_tenancy_connections(const struct weir_tenancy *t, uint32_t tenant)
 bool weir_tenancy_has_token_budget(const struct weir_tenancy *t, uint32_t tenant)
 {
     return t->entries[tenant].has_token_budget;
+}
+
+void weir_tenancy_count(struct weir_tenancy *t, uint32_t tenant, uint64_t charged_tok)
+{
+    struct tenancy_entry *e = &t->entries[tenant];
+    e->uncounted = charged_tok > 0 ? 0 : e->uncounted + (e->uncounted < UINT32_MAX);
+    if (e->has_token_budget && e->uncounted == WEIR_LIMITER_IDLE_ANSWERS)
+        weir_log_message(t->g->log, WEIR_LOG_WARN,
+                         "tenant %s: its last %u answers came to no token, so its token limit "
+                         "limits nothing. Does the upstream report usage of 0? See outcome and "
+                         "upstream of its lines in the access log",
+                         e->name, e->uncounted);
+}
+
+uint32_t weir_tenancy_limiters_idle(const struct weir_tenancy *t)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < t->end; i++)
+        count += t->entries[i].origin != ORIGIN_FREE && t->entries[i].has_token_budget &&
+                 t->entries[i].uncounted >= WEIR_LIMITER_IDLE_ANSWERS;
+    return count;
 }

@@ -28,6 +28,7 @@ struct weir_tenancy;
 #define WEIR_TENANT_OVERFLOW 1u
 #define WEIR_TENANT_FIRST 2u
 #define WEIR_TENANT_NAME_BYTES 64
+#define WEIR_LIMITER_IDLE_ANSWERS 100u
 
 /* g: its flow and ledger are told of each tenant. Owns: the
  * caller; all that is given must outlive it. */
@@ -59,6 +60,13 @@ uint32_t weir_tenancy_end(const struct weir_tenancy *t);
 uint32_t weir_tenancy_connections(const struct weir_tenancy *t, uint32_t tenant);
 /* True when its tokens are limited by a scope with a grant, or by a token rate. */
 bool weir_tenancy_has_token_budget(const struct weir_tenancy *t, uint32_t tenant);
+
+/* An answered request of the tenant came to charged_tok. A token limit that counts nothing, answer
+ * after answer, limits nothing: after WEIR_LIMITER_IDLE_ANSWERS in a row it is warned of, once until
+ * it counts again. */
+void weir_tenancy_count(struct weir_tenancy *t, uint32_t tenant, uint64_t charged_tok);
+/* Tenants with a token limit of which that is so now. */
+uint32_t weir_tenancy_limiters_idle(const struct weir_tenancy *t);
 
 /* Takes in keys made or revoked since; cheap when nothing changed. */
 void weir_tenancy_refresh(struct weir_tenancy *t, uint64_t now_ns);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { RawConnection, rawRequest } from './raw.mjs';
-import { bearer, call, chatAnswer, chatBody, claim, postChat, postMessages } from './support.mjs';
+import { bearer, call, chatAnswer, chatBody, claim, postChat, postMessages, until } from './support.mjs';
 
 // ---- the text format, strictly ----
 
@@ -125,6 +125,31 @@ claim('labels are bounded: no client makes a series by its model, path, header o
   assert.ok(tenants.includes('overflow') && tenants.length <= 10, `${tenants}`);
   const text = (await gateway.admin('/metrics')).text;
   for (const word of ['model-', 'path-', 'sk-', 'agent', 'junk']) assert.ok(!text.includes(word), word);
+});
+
+claim('a token limit that counts nothing is warned of, once, until it counts again', async (rig) => {
+  let input = 0;
+  const hand = await rig.hand((request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ choices: [], usage: { prompt_tokens: input, completion_tokens: 0, total_tokens: input } }));
+  });
+  const { gateway, keys } = await rig.keyed({
+    upstreams: [{ name: 'up', url: `${hand.url}/v1` }],
+    tenants: [{ name: 'alpha', limits: { tokens: '1M/m' } }, { name: 'free' }],
+  });
+  const warnings = () => gateway.err.split('\n').filter((line) => /token limit limits nothing/.test(line));
+  const idle = async () => value(await metrics(gateway), 'weir_limiters_idle');
+  for (let i = 0; i < 99; i++) await postChat(gateway, { key: keys.alpha });
+  for (let i = 0; i < 101; i++) await postChat(gateway, { key: keys.free });
+  assert.equal(await idle(), 0);
+  for (let i = 0; i < 2; i++) await postChat(gateway, { key: keys.alpha });
+  await gateway.watch('the warning', () => warnings().length === 1);
+  assert.match(warnings()[0], /tenant alpha: its last 100 answers/);
+  assert.equal(await idle(), 1);
+  input = 7;
+  await postChat(gateway, { key: keys.alpha });
+  await until('it counts again', async () => (await idle()) === 0);
+  assert.equal(warnings().length, 1);
 });
 
 // ---- the access log ----
