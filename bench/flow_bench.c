@@ -2,9 +2,10 @@
  *
  *   meson setup build-bench -Dbench=true && ninja -C build-bench && build-bench/bench/flow_bench
  *
- * CPU time of this thread; the median of 11 runs. "unqueued" is a request's whole life with a
- * permit free and a ledger in memory: arrive, RESERVE, reserved, pump, DISPATCH, sent, head, ended,
- * SETTLE, FINISH. */
+ * "unqueued" is a request's whole life with a permit free and a ledger in memory: arrive, RESERVE,
+ * reserved, pump, DISPATCH, sent, head, ended, SETTLE, FINISH; its rows are measured as
+ * bench/measure.h says. The rows with a queue, without arguments only, are CPU time of this thread,
+ * the median of 11 runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <time.h>
 
 #include "core/flow.h"
+#include "measure.h"
 
 #define RUNS 11
 
@@ -129,30 +131,28 @@ static uint32_t bench_effects(struct bench *b, bool is_answered)
     return finished;
 }
 
+/* One request from its arrival to its FINISH. */
+static void bench_request(void *arg)
+{
+    struct bench *b = arg;
+    b->now_ns += 5000;
+    bench_arrive(b, (uint32_t)(b->hold % b->tenants));
+    weir_flow_pump(b->flow, b->now_ns);
+    uint32_t finished = 0;
+    while (finished == 0) {
+        finished += bench_effects(b, true);
+        weir_flow_pump(b->flow, b->now_ns);
+    }
+}
+
 static void bench_unqueued(enum weir_sched_policy policy, uint32_t tenants)
 {
-    enum { ROUNDS = 200000 };
-    uint64_t ns[RUNS];
     struct bench b;
+    char name[64];
     bench_open(&b, tenants, 4096, 64, policy);
-    for (uint32_t run = 0; run < RUNS; run++) {
-        uint64_t start_ns = cpu_ns();
-        for (uint32_t i = 0; i < ROUNDS; i++) {
-            b.now_ns += 5000;
-            bench_arrive(&b, i % tenants);
-            weir_flow_pump(b.flow, b.now_ns);
-            uint32_t finished = 0;
-            while (finished == 0) {
-                finished += bench_effects(&b, true);
-                weir_flow_pump(b.flow, b.now_ns);
-            }
-        }
-        ns[run] = (cpu_ns() - start_ns) / ROUNDS;
-    }
-    qsort(ns, RUNS, sizeof ns[0], compare_u64);
-    printf("%-10s unqueued, %7u tenants             %6llu ns a request (%llu .. %llu)\n",
-           weir_sched_policy_name(policy), tenants, (unsigned long long)ns[RUNS / 2],
-           (unsigned long long)ns[0], (unsigned long long)ns[RUNS - 1]);
+    snprintf(name, sizeof name, "unqueued, %s, %u tenants", weir_sched_policy_name(policy),
+             tenants);
+    bench_row(name, bench_request, &b, 0);
     bench_close(&b);
 }
 
@@ -198,20 +198,18 @@ static void bench_panic(const char *expression, const char *file, int line)
     exit(1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    weir_panic_hook = bench_panic;
     static const enum weir_sched_policy policies[] = {WEIR_SCHED_FIFO, WEIR_SCHED_DRR,
                                                       WEIR_SCHED_DRR_COST, WEIR_SCHED_VTC};
-    const char *only = getenv("WEIR_BENCH_POLICY");
+    weir_panic_hook = bench_panic;
+    bench_begin(argc, argv);
     for (size_t i = 0; i < WEIR_COUNT(policies); i++) {
-        if (only && strcmp(only, weir_sched_policy_name(policies[i])) != 0)
-            continue;
         bench_unqueued(policies[i], 4);
-        if (getenv("WEIR_BENCH_SHORT"))
+        if (argc > 1)
             continue;
         bench_queued(policies[i], 1000, 100000);
         bench_queued(policies[i], 100000, 1000000);
     }
-    return 0;
+    return bench_end();
 }

@@ -2,18 +2,16 @@
  *
  *   meson setup build-bench -Dbench=true && ninja -C build-bench && build-bench/bench/http1_bench
  *
- * Each row is the median of 21 runs of about 10 ms, in CPU time of this thread. The request is that
- * of a stock SDK with the beginning of its body behind it; the answer is one of the large
- * provider's, with its rate-limit headers; the stream is 20 events, one a chunk. */
+ * Rows and how they are measured: bench/measure.h. The request is that of a stock SDK with the
+ * beginning of its body behind it; the answer is one of the large provider's, with its rate-limit
+ * headers; the stream is 20 events, one a chunk. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "measure.h"
 #include "net/http1_body.h"
 #include "net/http1_write.h"
-
-#define RUNS 21
 
 static const char request[] =
     "POST /v1/chat/completions HTTP/1.1\r\nHost: api.example.com\r\nAccept: application/json\r\n"
@@ -38,29 +36,24 @@ static char stream[8192];
 static size_t stream_bytes;
 static size_t sink; /* so that no work is left out */
 
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * WEIR_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 static void must(bool ok)
 {
     if (!ok)
         abort();
 }
 
-static void parse_request(void)
+static void parse_request(void *unused)
 {
+    (void)unused;
     size_t scanned = 0;
     must(weir_http_request_parse(request, sizeof request - 1, 65536, &scanned, &head) ==
          WEIR_HTTP_DONE);
     sink += head.header_count;
 }
 
-static void parse_answer(void)
+static void parse_answer(void *unused)
 {
+    (void)unused;
     size_t scanned = 0;
     must(weir_http_response_parse(answer, sizeof answer - 1, 65536, WEIR_HTTP_POST, &scanned,
                                   &head) == WEIR_HTTP_DONE);
@@ -68,8 +61,9 @@ static void parse_answer(void)
 }
 
 /* What a gateway sends on: the head that was parsed last, with another host and credential. */
-static void write_request(void)
+static void write_request(void *unused)
 {
+    (void)unused;
     char buf[2048];
     struct weir_http_out out = {.buf = buf, .room = sizeof buf};
     weir_http_write_request(&out, head.method, weir_http_text(&head, head.path));
@@ -82,8 +76,9 @@ static void write_request(void)
     sink += out.used;
 }
 
-static void decode_stream(void)
+static void decode_stream(void *unused)
 {
+    (void)unused;
     struct weir_http_body body;
     size_t used;
     struct weir_slice data;
@@ -95,35 +90,14 @@ static void decode_stream(void)
     }
 }
 
-static int compare_double(const void *a, const void *b)
+int main(int argc, char **argv)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void measure(const char *name, void (*work)(void), size_t bytes)
-{
-    double ns[RUNS];
-    for (int run = 0; run < RUNS; run++) {
-        uint64_t rounds = 0, start = cpu_ns(), spent = 0;
-        for (; spent < 10 * WEIR_NS_PER_MS; spent = cpu_ns() - start) {
-            for (int i = 0; i < 1000; i++)
-                work();
-            rounds += 1000;
-        }
-        ns[run] = (double)spent / (double)rounds;
-    }
-    qsort(ns, RUNS, sizeof ns[0], compare_double);
-    printf("%-24s %6zu bytes  %8.1f ns  (%.1f .. %.1f)\n", name, bytes, ns[RUNS / 2], ns[0],
-           ns[RUNS - 1]);
-}
-
-int main(void)
-{
-    parse_request();
-    measure("parse a request head", parse_request, head.head_bytes);
-    measure("write it for upstream", write_request, head.head_bytes);
-    measure("parse a response head", parse_answer, sizeof answer - 1);
+    bench_begin(argc, argv);
+    parse_request(NULL);
+    bench_row("parse a request head", parse_request, NULL, head.head_bytes);
+    bench_row("write it for upstream", write_request, NULL, head.head_bytes);
+    parse_answer(NULL);
+    bench_row("parse a response head", parse_answer, NULL, sizeof answer - 1);
     for (int i = 0; i < 20; i++) {
         static const char event[] =
             "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\","
@@ -135,6 +109,6 @@ int main(void)
     }
     memcpy(stream + stream_bytes, WEIR_HTTP_CHUNK_LAST, 5);
     stream_bytes += 5;
-    measure("decode 20 chunks", decode_stream, stream_bytes);
-    return sink == 0;
+    bench_row("decode 20 chunks", decode_stream, NULL, stream_bytes);
+    return sink == 0 ? 1 : bench_end();
 }

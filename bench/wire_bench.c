@@ -2,55 +2,16 @@
  *
  *   meson setup build-bench -Dbench=true && ninja -C build-bench && build-bench/bench/wire_bench
  *
- * Each row is the median of 21 runs; a run repeats its work for about 10 ms. CPU time of this
- * thread. Bodies are made here: prose with escapes and some UTF-8, as chat bodies are. */
+ * Rows and how they are measured: bench/measure.h. Bodies are made here: prose with escapes and some
+ * UTF-8, as chat bodies are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "measure.h"
 #include "wire/request.h"
 #include "wire/sse_edit.h"
 #include "wire/usage.h"
-
-#define RUNS 21
-
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * WEIR_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
-static int compare_double(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Prints the median cost of work(arg), and per byte. */
-static void measure(const char *name, void (*work)(void *), void *arg, size_t bytes)
-{
-    double ns[RUNS];
-    uint64_t rounds = 1;
-    for (;;) {
-        uint64_t start = cpu_ns();
-        for (uint64_t i = 0; i < rounds; i++)
-            work(arg);
-        if (cpu_ns() - start > 10 * WEIR_NS_PER_MS)
-            break;
-        rounds *= 2;
-    }
-    for (int run = 0; run < RUNS; run++) {
-        uint64_t start = cpu_ns();
-        for (uint64_t i = 0; i < rounds; i++)
-            work(arg);
-        ns[run] = (double)(cpu_ns() - start) / (double)rounds;
-    }
-    qsort(ns, RUNS, sizeof ns[0], compare_double);
-    printf("%-44s %8zu bytes %10.1f ns %8.2f GB/s   (%.1f .. %.1f)\n", name, bytes, ns[RUNS / 2],
-           (double)bytes / ns[RUNS / 2], ns[0], ns[RUNS - 1]);
-}
 
 /* --- Requests --- */
 
@@ -99,14 +60,16 @@ static void bench_requests(void)
     static const size_t sizes[] = {1500, 20000, 200000};
     for (size_t i = 0; i < WEIR_COUNT(sizes); i++) {
         struct body b = chat_body(sizes[i], prose);
-        measure("request facts, prose with escapes", read_body, &b, b.bytes);
+        char name[64];
+        snprintf(name, sizeof name, "request facts, prose with escapes, %zu", sizes[i]);
+        bench_row(name, read_body, &b, b.bytes);
         free(b.text);
     }
     struct body b = chat_body(1500, plain);
-    measure("request facts, plain prose", read_body, &b, b.bytes);
+    bench_row("request facts, plain prose", read_body, &b, b.bytes);
     free(b.text);
     b = chat_body(1800, chinese);
-    measure("request facts, Chinese", read_body, &b, b.bytes);
+    bench_row("request facts, Chinese", read_body, &b, b.bytes);
     free(b.text);
 }
 
@@ -173,23 +136,24 @@ static void bench_responses(void)
     static struct response r;
     r.text = body;
     r.bytes = sizeof body - 1;
-    measure("usage of a whole chat body", read_response, &r, r.bytes);
+    bench_row("usage of a whole chat body", read_response, &r, r.bytes);
     r.stream = true;
     r.text = chat;
     r.bytes = sizeof chat - 1;
     weir_usage_init(&r.usage, r.api, true);
-    measure("usage observer, one chat event", read_event, &r, r.bytes);
+    bench_row("usage observer, one chat event", read_event, &r, r.bytes);
     weir_sse_edit_init(&r.edit);
-    measure("include_usage filter, one chat event", edit_event, &r, r.bytes);
+    bench_row("include_usage filter, one chat event", edit_event, &r, r.bytes);
     r.text = anthropic;
     r.bytes = sizeof anthropic - 1;
     weir_usage_init(&r.usage, WEIR_API_ANTHROPIC_MESSAGES, true);
-    measure("usage observer, one Anthropic event", read_event, &r, r.bytes);
+    bench_row("usage observer, one Anthropic event", read_event, &r, r.bytes);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    bench_begin(argc, argv);
     bench_requests();
     bench_responses();
-    return 0;
+    return bench_end();
 }

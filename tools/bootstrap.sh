@@ -16,7 +16,7 @@ commands=''
 case $what in
 run) ;;
 test)
-    packages="$packages clang-14 libclang-rt-14-dev libcmocka-dev node-llhttp openssl"
+    packages="$packages clang-14 libclang-rt-14-dev libcmocka-dev node-llhttp openssl valgrind"
     commands='node npm'
     ;;
 bench) packages="$packages haproxy nginx-light wrk" ;;
