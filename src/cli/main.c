@@ -19,6 +19,7 @@ static const struct {
     {"mock", cli_mock, "run a synthetic model server, both API families"},
     {"check", cli_check, "validate a configuration and print what would be in force"},
     {"key", cli_key, "make, list and revoke weir keys"},
+    {"ledger", cli_ledger, "show, change and check the budgets"},
     {"version", print_version, "print the version"},
     {"help", print_help, "print this, or the help of a command"},
 };

@@ -99,6 +99,30 @@ static const struct {
     {"$W key revoke nobody 2>&1", 1, "no key has the id or tenant 'nobody'"},
     {"$W key revoke a", 0, "1 key revoked"},
     {"echo '{' > $D/keys.json; $W key list 2>&1", 2, "damaged"},
+    {"$W ledger 2>&1", 2, "usage: weir ledger SUBCOMMAND"},
+    {"$W ledger --help", 0, "race"},
+    {"$W ledger raec 2>&1", 2, "did you mean 'race'?"},
+    {"$W ledger race --threads 20 --grant 60000 --estimate 1200 | tr -s ' '", 0,
+     "OVERSPENT 22,800 0"},
+    {"$W ledger race --preset classroom | tr -s ' '", 0, "OVERSPENT 380,000 0"},
+    {"$W ledger race --threads 1 2>&1", 2, "--threads must be a whole number between 2 and 200"},
+    {"$W ledger race --threads 10000 2>&1", 2, "between 2 and 200, not '10000'"},
+    {"$W ledger race --grant 0 2>&1", 2, "--grant must be a whole number between 1 and"},
+    {"$W ledger race --grant 1000 2>&1", 2, "not one call fits"},
+    {"$W ledger race --grant 60001 2>&1", 2,
+     "--grant 60,001 is no multiple of --estimate 1,200, so nobody could say how much is lost at "
+     "the last call; 60,000 and 61,200 are"},
+    {"$W ledger race --seat 7 2>&1", 2, "20 seats of 7 are 140, not the grant of 60,000"},
+    {"$W ledger race --seat 3000 --estimate 2000 2>&1", 2,
+     "--seat 3,000 is no multiple of --estimate 2,000"},
+    {"$W ledger race --seat 4P 2>&1", 2, "--seat must be a whole number"},
+    {"$W ledger race --preset office 2>&1", 2, "there is no preset 'office'; there is classroom"},
+    {"TMPDIR=$D/none $W ledger race 2>&1", 3, "set TMPDIR to a place that can be written"},
+    {"mkdir $D/t; TMPDIR=$D/t $W ledger race && ls -A $D/t | wc -l", 0, "\n0\n"},
+    {"TMPDIR=$D/t $W ledger race --threads 200 --grant 2M --estimate 1k >/dev/null & "
+     "until ls $D/t | grep -q weir-race; do kill -0 $! || break; done; kill $!; wait $!; "
+     "ls -A $D/t | wc -l",
+     0, "0\n"},
     {"$W check > /dev/full 2>&1", 3, ""},
     {"env -u WEIR_STATE -u XDG_STATE_HOME WEIR_STATE=/proc/none $W key new a 2>&1", 2,
      "cannot be made"},
@@ -152,6 +176,22 @@ static void cli__key_new__prints_the_key_alone_on_stdout(void **state)
     CHECK(!strstr(out, "wk_"));
 }
 
+static void cli__race_json__names_what_both_lost(void **state)
+{
+    (void)state;
+    CHECK_INT(run("$W ledger race --threads 7 --grant 1k --estimate 50 --json"), 0);
+    json_t *all = json_loads(out, 0, NULL);
+    const json_t *naive = json_object_get(all, "check_then_write");
+    const json_t *ledger = json_object_get(all, "ledger");
+    CHECK_INT(json_integer_value(json_object_get(naive, "overspent_tok")), 300);
+    CHECK_INT(json_integer_value(json_object_get(naive, "admitted")), 7);
+    CHECK_INT(json_integer_value(json_object_get(ledger, "overspent_tok")), 0);
+    CHECK_INT(json_integer_value(json_object_get(ledger, "admitted")), 1);
+    CHECK_INT(json_integer_value(json_object_get(ledger, "refused")), 6);
+    CHECK(json_is_true(json_object_get(all, "as_expected")));
+    json_decref(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +199,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(cli__check_json__is_json_either_way, setup, teardown),
         cmocka_unit_test_setup_teardown(cli__key_new__prints_the_key_alone_on_stdout, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(cli__race_json__names_what_both_lost, setup, teardown),
     };
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+/* weir ledger SUBCOMMAND: finds the subcommand and hands it the rest. */
+#include "cli/ledger.h"
+
+#include "cli/commands.h"
+#include "gateway/config_value.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} subcommands[] = {
+    {"race", cli_ledger_race, "show how check-then-write overspends, and that the ledger does not"},
+};
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: weir ledger SUBCOMMAND [arguments]\n\n", out);
+    for (size_t i = 0; i < WEIR_COUNT(subcommands); i++)
+        fprintf(out, "  %-9s %s\n", subcommands[i].name, subcommands[i].summary);
+    fputs("\nEach has --help.\n", out);
+}
+
+static size_t find_subcommand(const char *name)
+{
+    size_t i = 0;
+    while (i < WEIR_COUNT(subcommands) && strcmp(subcommands[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+int cli_ledger(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return CLI_USAGE_STATUS;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return CLI_DONE_STATUS;
+    }
+    size_t i = find_subcommand(argv[1]);
+    if (i < WEIR_COUNT(subcommands))
+        return subcommands[i].run(argc - 1, argv + 1);
+    const char *known[WEIR_COUNT(subcommands)];
+    for (size_t k = 0; k < WEIR_COUNT(subcommands); k++)
+        known[k] = subcommands[k].name;
+    const char *near = weir_value_suggest(argv[1], known, WEIR_COUNT(subcommands));
+    if (near)
+        fprintf(stderr, "weir ledger: unknown subcommand '%.60s'; did you mean '%s'?\n", argv[1],
+                near);
+    else
+        fprintf(stderr, "weir ledger: unknown subcommand '%.60s'; see weir ledger --help\n",
+                argv[1]);
+    return CLI_USAGE_STATUS;
+}

@@ -1,0 +1,8 @@
+/* ledger: the subcommands of `weir ledger`, a function each. Arguments begin with the subcommand's
+ * name; the exit status is returned, as in commands.h. */
+#ifndef WEIR_CLI_LEDGER_H
+#define WEIR_CLI_LEDGER_H
+
+int cli_ledger_race(int argc, char **argv);
+
+#endif
