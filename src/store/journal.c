@@ -152,9 +152,13 @@ const char *weir_journal_record_wrong(const struct weir_journal_record *r)
         return "a chain has 1 .. WEIR_LEDGER_DEPTH_MAX balances";
     if ((r->kind == WEIR_JOURNAL_FORGET || r->kind == WEIR_JOURNAL_WINDOW) && r->depth != 1)
         return "FORGET and WINDOW name one scope";
-    for (uint8_t i = 0; i < r->depth; i++)
+    for (uint8_t i = 0; i < r->depth; i++) {
         if (r->chain[i].scope_id < 1)
             return "ids of scopes start at 1";
+        for (uint8_t k = 0; k < i; k++)
+            if (r->chain[k].scope_id == r->chain[i].scope_id)
+                return "a chain names a scope once";
+    }
     if (r->text_bytes > WEIR_JOURNAL_TEXT_MAX)
         return "a text is at most WEIR_JOURNAL_TEXT_MAX bytes";
     if (r->text_bytes > 0 && r->kind != WEIR_JOURNAL_ADJUST && r->kind != WEIR_JOURNAL_SCOPE)

@@ -222,7 +222,8 @@ static void journal__room_for_less_than_the_longest__writes_nothing(void **state
     struct weir_journal_record longest = samples[13];
     longest.depth = WEIR_LEDGER_DEPTH_MAX;
     for (int i = 0; i < longest.depth; i++)
-        longest.chain[i] = (struct weir_journal_link){INT64_MAX, i % 2 ? 0 : UINT64_MAX / 2 + 1};
+        longest.chain[i] =
+            (struct weir_journal_link){INT64_MAX - i, i % 2 ? 0 : UINT64_MAX / 2 + 1};
     struct weir_journal_writer writer = {.out = blob, .room = WEIR_JOURNAL_RECORD_BYTES - 1};
     CHECK(!weir_journal_write(&writer, &longest));
     CHECK_INT(writer.bytes, 0);
@@ -319,7 +320,7 @@ static void journal__longer_form_of_a_number__is_malformed(void **state)
         {"\x91\x00\x08\x00\x01\x00\x01x", 8, WEIR_JOURNAL_MALFORMED},    /* a text it cannot have */
         {"\x71\x00\x08\x00\x01\x00\x00", 7, WEIR_JOURNAL_MALFORMED},     /* flagged, but empty */
         {"\x71\x00\x08\x00\x01\x00\x02x", 8, WEIR_JOURNAL_MALFORMED},    /* past the end */
-        {"\x92\x00\x00\x00\x01\x00\x01\x00", 8, WEIR_JOURNAL_MALFORMED}, /* two scopes */
+        {"\x92\x00\x00\x00\x01\x00\x02\x00", 8, WEIR_JOURNAL_MALFORMED}, /* two scopes */
         {"\x01\x00\x00\x00\x00\x00\x01\x00", 8, WEIR_JOURNAL_MALFORMED}, /* no such kind */
         {"\xa1\x00\x00\x00\x01\x00", 6, WEIR_JOURNAL_MALFORMED},
         {"\x11\x06\x00\x00\x00\x00\x01\x00", 8, WEIR_JOURNAL_MALFORMED}, /* no such state */
@@ -392,6 +393,7 @@ static void journal__wrong_record__is_named(void **state)
         {15, DEPTH, 2},
         {3, SCOPE_ID, 0},
         {3, SCOPE_ID, -1},
+        {3, SCOPE_ID, 7}, /* twice */
         {0, TEXT, WEIR_JOURNAL_TEXT_MAX + 1},
         {3, TEXT, 1},
     };
@@ -425,7 +427,7 @@ static void journal__wrong_record__is_named(void **state)
             break;
         case DEPTH:
             r.depth = (uint8_t)value;
-            r.chain[1].scope_id = 1;
+            r.chain[1].scope_id = 99;
             break;
         case SCOPE_ID:
             r.chain[r.depth - 1].scope_id = value;
