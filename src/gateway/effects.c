@@ -53,6 +53,8 @@ static void effects_reserve(struct weir_gateway *g, const struct weir_effect *e,
 
 static void effects_close_hold(struct weir_gateway *g, const struct weir_effect *e)
 {
+    const char *upstream =
+        e->upstream == WEIR_NONE ? "other" : g->config->upstreams[e->upstream].name;
     struct weir_store_op op = {
         .ledger = {.kind = e->kind == WEIR_EFFECT_SETTLE ? WEIR_LEDGER_SETTLE : WEIR_LEDGER_VOID,
                    .scope = e->scope,
@@ -65,8 +67,8 @@ static void effects_close_hold(struct weir_gateway *g, const struct weir_effect 
                   .cached_tok = e->usage.cached_tok,
                   .cache_write_tok = e->usage.cache_write_tok,
                   .output_tok = e->usage.output_tok,
-                  .upstream = e->upstream,
-                  .model = e->model,
+                  .upstream = weir_store_label(g->store, upstream),
+                  .model = weir_store_label(g->store, weir_routes_model_name(g->routes, e->model)),
                   .estimated = e->estimated}};
     bool taken = weir_store_submit(g->store, &op);
     WEIR_INVARIANT(taken); /* the store's contract: closing a held hold always finds room */

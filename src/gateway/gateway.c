@@ -1,6 +1,7 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,11 +143,14 @@ static void gateway_define_scope(struct weir_gateway *g, uint32_t scope, uint32_
                                                 .parent = parent,
                                                 .unlimited = unlimited,
                                                 .amount_tok = granted_tok},
-                                     .deadline_ns = WEIR_NEVER_NS};
+                                     .deadline_ns = WEIR_NEVER_NS,
+                                     .is_configured = true};
     while (!weir_store_submit(g->store, &op)) {
         struct weir_store_answer answers[64];
+        struct pollfd wait = {.fd = weir_store_fd(g->store), .events = POLLIN};
         size_t n = weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers, 64);
-        WEIR_INVARIANT(n > 0); /* before any request, only scopes are in the queue */
+        if (n == 0)
+            poll(&wait, 1, -1); /* only scopes are in the queue, and they are answered */
     }
 }
 
@@ -163,7 +167,8 @@ static bool gateway_make_ledger(struct weir_gateway *g)
     const struct weir_config *c = g->config;
     uint32_t tenants = c->limits.tenants + WEIR_TENANT_FIRST;
     const struct weir_memory_store_config memory = {
-        .scopes_max = c->scopes_count + tenants,
+        /* Some more: a slot that is given back is free only when the store has answered. */
+        .scopes_max = c->scopes_count + tenants + c->upstreams_count + tenants / 8 + 64,
         .holds_max = (uint32_t)weir_min_u64(gateway_requests_max(c), GATEWAY_HOLDS_MAX),
         .finished_keep = GATEWAY_FINISHED_KEEP};
     g->store = weir_memory_store_open(&memory);
@@ -183,15 +188,39 @@ static bool gateway_make_ledger(struct weir_gateway *g)
                  p = c->scopes[p].parent_index)
                 depth++;
             if (depth == pass)
-                gateway_define_scope(g, i, c->scopes[i].parent_index, false,
+                gateway_define_scope(g, weir_gateway_scope(g, i),
+                                     weir_gateway_scope(g, c->scopes[i].parent_index), false,
                                      c->scopes[i].granted_tok);
         }
     return true;
 }
 
-void weir_gateway_tenant_scope(struct weir_gateway *g, uint32_t tenant)
+uint32_t weir_gateway_scope(struct weir_gateway *g, uint32_t index)
 {
-    gateway_define_scope(g, g->config->scopes_count + tenant, WEIR_NONE, true, 0);
+    return index == WEIR_NONE ? WEIR_NONE
+                              : weir_store_scope(g->store, g->config->scopes[index].name);
+}
+
+uint32_t weir_gateway_tenant_scope(struct weir_gateway *g, const char *tenant_name)
+{
+    char name[WEIR_STORE_NAME_MAX];
+    snprintf(name, sizeof name, "tenant/%s", tenant_name);
+    uint32_t scope = weir_store_scope(g->store, name);
+    if (scope != WEIR_NONE)
+        gateway_define_scope(g, scope, WEIR_NONE, true, 0);
+    return scope;
+}
+
+void weir_gateway_tenant_scope_forget(struct weir_gateway *g, const char *tenant_name)
+{
+    char name[WEIR_STORE_NAME_MAX];
+    snprintf(name, sizeof name, "tenant/%s", tenant_name);
+    const struct weir_store_op op = {
+        .ledger = {.kind = WEIR_LEDGER_SCOPE_FORGET, .scope = weir_store_scope(g->store, name)},
+        .deadline_ns = WEIR_NEVER_NS};
+    /* Turned away, or answered BUSY: the scope stays defined, and a slot is taken. */
+    bool taken = weir_store_submit(g->store, &op);
+    (void)taken;
 }
 
 /* ---- signals, drain, house-keeping ---- */

@@ -139,8 +139,12 @@ void weir_request_log(struct weir_request *r, const struct weir_flow_summary *su
 
 void weir_request_pool_free(struct weir_gateway *g);
 
-/* gateway.c: defines the implicit scope of a tenant: unlimited, but recorded. */
-void weir_gateway_tenant_scope(struct weir_gateway *g, uint32_t tenant);
+/* gateway.c: the store's slot of a scope of the configuration; WEIR_NONE stays so. */
+uint32_t weir_gateway_scope(struct weir_gateway *g, uint32_t index);
+/* Defines the implicit scope of a tenant: unlimited, but recorded. WEIR_NONE: no slot is free. */
+uint32_t weir_gateway_tenant_scope(struct weir_gateway *g, const char *tenant_name);
+/* The tenant is gone: its scope's slot may be given to another. */
+void weir_gateway_tenant_scope_forget(struct weir_gateway *g, const char *tenant_name);
 
 /* Gives a model's index its defaults (those of its pool's first upstream) when it is new. */
 void weir_gateway_model(struct weir_gateway *g, uint32_t model, uint32_t pool);

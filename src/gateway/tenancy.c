@@ -138,15 +138,14 @@ static uint32_t tenancy_scope(const struct weir_config *config, const char *name
     return WEIR_NONE;
 }
 
-/* Scope ids: the configuration's first, then one implicit scope for each tenant index. */
+/* The tenant's rules; its scope is the configured one, else an implicit one of its name. */
 static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
                               const struct weir_config_tenant *c, const struct weir_key *key,
                               uint64_t now_ns)
 {
     struct weir_tenant_rules rules = {.weight = 1,
                                       .lane = t->config->lane_default,
-                                      .waiters_max = t->config->limits.waiters_per_tenant,
-                                      .scope = t->config->scopes_count + tenant};
+                                      .waiters_max = t->config->limits.waiters_per_tenant};
     uint32_t scope = WEIR_NONE;
     if (c) {
         rules.weight = c->weight;
@@ -162,10 +161,10 @@ static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
         scope = tenancy_scope(t->config, key->scope);
     }
     if (scope != WEIR_NONE) {
-        rules.scope = scope;
+        rules.scope = weir_gateway_scope(t->g, scope);
         rules.strict = t->config->scopes[scope].is_strict;
     } else
-        weir_gateway_tenant_scope(t->g, tenant);
+        rules.scope = weir_gateway_tenant_scope(t->g, t->entries[tenant].name);
     t->entries[tenant].has_token_budget = scope != WEIR_NONE || rules.tokens.rate_micro_per_s > 0;
     weir_flow_tenant_set(t->g->flow, tenant, &rules, now_ns);
 }
@@ -397,6 +396,7 @@ static uint32_t tenancy_reclaim(struct weir_tenancy *t, uint64_t now_ns)
     if (e->connections > 0 || now_ns - e->seen_ns < TENANCY_IDLE_NS ||
         !weir_flow_tenant_forget(t->g->flow, tenant))
         return WEIR_NONE;
+    weir_gateway_tenant_scope_forget(t->g, e->name);
     digest_remove(t, e->digest);
     tenancy_unlink(t, tenant);
     t->generation++; /* whoever is remembered under this index must be looked up again */

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 struct waiting {
-    struct weir_store_op op;
+    struct weir_store_op op; /* its text points to the one here when it is carried out */
+    char text[WEIR_STORE_TEXT_MAX + 1];
     uint32_t collects_left;
 };
 
@@ -94,8 +95,10 @@ static bool faulty_submit(struct weir_store *st, const struct weir_store_op *op)
             return false;
     }
     f->waiting = grown(f->waiting, f->waiting_count, &f->waiting_max, sizeof *f->waiting);
-    f->waiting[f->waiting_count++] =
-        (struct waiting){.op = *op, .collects_left = f->config.delay_collects};
+    struct waiting *w = &f->waiting[f->waiting_count++];
+    *w = (struct waiting){.op = *op, .collects_left = f->config.delay_collects};
+    if (op->text)
+        memcpy(w->text, op->text, strnlen(op->text, WEIR_STORE_TEXT_MAX));
     set_readable(f, true);
     return true;
 }
@@ -182,7 +185,9 @@ static void run_batch(struct faulty_store *f, size_t due_count, uint64_t now_ns)
     bool stuck = false;
     for (int ends = 1; ends >= 0; ends--) {
         for (size_t i = 0; i < due_count; i++) {
-            const struct weir_store_op *op = &f->waiting[i].op;
+            struct weir_store_op *op = &f->waiting[i].op;
+            if (op->text)
+                op->text = f->waiting[i].text;
             if (ends_hold(op->ledger.kind) != (bool)ends)
                 continue;
             if (!stuck && !carry_out(f, op)) {
@@ -231,6 +236,18 @@ static void faulty_stats(struct weir_store *st, struct weir_ledger_stats *stats)
     weir_store_stats(((struct faulty_store *)st)->inner, stats);
 }
 
+static void faulty_status(struct weir_store *st, struct weir_store_status *status)
+{
+    const struct faulty_store *f = (const struct faulty_store *)st;
+    weir_store_status(f->inner, status);
+    status->queue_now += f->waiting_count;
+}
+
+static void faulty_keys(struct weir_store *st, weir_store_key_fn *each, void *ctx)
+{
+    weir_store_keys(((struct faulty_store *)st)->inner, each, ctx);
+}
+
 static void faulty_close(struct weir_store *st)
 {
     struct faulty_store *f = (struct faulty_store *)st;
@@ -250,6 +267,8 @@ static const struct weir_store_type faulty_type = {
     .collect = faulty_collect,
     .totals = faulty_totals,
     .stats = faulty_stats,
+    .status = faulty_status,
+    .keys = faulty_keys,
     .close = faulty_close,
 };
 
@@ -258,8 +277,11 @@ struct weir_store *weir_faulty_store_open(struct weir_store *inner,
 {
     struct faulty_store *f = calloc(1, sizeof *f);
     WEIR_INVARIANT(f != NULL && inner != NULL && config->queue_max > 0);
-    f->base = (struct weir_store){
-        .type = &faulty_type, .epoch = inner->epoch, .counter = inner->counter, .fd = -1};
+    f->base = (struct weir_store){.type = &faulty_type,
+                                  .names = inner->names,
+                                  .epoch = inner->epoch,
+                                  .counter = inner->counter,
+                                  .fd = -1};
     f->inner = inner;
     f->config = *config;
     if (config->with_fd) {

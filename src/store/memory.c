@@ -9,12 +9,20 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define MEMORY_LABELS_MAX 2048u /* upstreams and models */
+
+struct waiting_answer {
+    struct weir_store_answer answer;
+    uint32_t turn; /* SCOPE_FORGET: of weir_names_scope_leave */
+};
+
 struct memory_store {
     struct weir_store base;
     struct weir_ledger *ledger;
     uint32_t finished_keep;
     uint32_t held_now;
-    struct weir_store_answer *answers;
+    uint64_t ops;
+    struct waiting_answer *answers;
     size_t answers_max; /* a power of two */
     size_t head, tail;  /* both run on; tail - head answers wait */
     void *mem;
@@ -50,13 +58,20 @@ static bool memory_submit(struct weir_store *st, const struct weir_store_op *op)
         m->held_now++;
     else if (answer.result == WEIR_LEDGER_SETTLED || answer.result == WEIR_LEDGER_VOIDED)
         m->held_now--;
-    m->answers[m->tail++ & (m->answers_max - 1)] = (struct weir_store_answer){
-        .tag = op->tag,
-        .hold = op->ledger.hold,
-        .kind = op->ledger.kind,
-        .result = answer.result,
-        .scope = answer.scope != WEIR_NONE ? answer.scope : op->ledger.scope,
+    uint32_t turn = 0;
+    if (op->ledger.kind == WEIR_LEDGER_SCOPE)
+        weir_names_scope_stay(st->names, op->ledger.scope);
+    else if (op->ledger.kind == WEIR_LEDGER_SCOPE_FORGET)
+        turn = weir_names_scope_leave(st->names, op->ledger.scope);
+    m->answers[m->tail++ & (m->answers_max - 1)] = (struct waiting_answer){
+        .answer = {.tag = op->tag,
+                   .hold = op->ledger.hold,
+                   .kind = op->ledger.kind,
+                   .result = answer.result,
+                   .scope = answer.scope != WEIR_NONE ? answer.scope : op->ledger.scope},
+        .turn = turn,
     };
+    m->ops++;
     /* An operation finishes one hold at most, so two a time keep the number down. */
     weir_ledger_forget(m->ledger, m->finished_keep, 2);
     return true;
@@ -68,8 +83,12 @@ static size_t memory_collect(struct weir_store *st, uint64_t now_ns,
     (void)now_ns; /* no operation waits here, so no deadline passes */
     struct memory_store *m = (struct memory_store *)st;
     size_t count = 0;
-    while (count < answers_max && m->head != m->tail)
-        answers[count++] = m->answers[m->head++ & (m->answers_max - 1)];
+    while (count < answers_max && m->head != m->tail) {
+        const struct waiting_answer *w = &m->answers[m->head++ & (m->answers_max - 1)];
+        if (w->answer.result == WEIR_LEDGER_DONE)
+            weir_names_scope_left(st->names, w->answer.scope, w->turn);
+        answers[count++] = w->answer;
+    }
     if (m->head == m->tail)
         m->head = m->tail = 0; /* the same few pages again, not the whole ring in turn */
     return count;
@@ -85,9 +104,17 @@ static void memory_stats(struct weir_store *st, struct weir_ledger_stats *stats)
     weir_ledger_stats(((struct memory_store *)st)->ledger, stats);
 }
 
+static void memory_status(struct weir_store *st, struct weir_store_status *status)
+{
+    const struct memory_store *m = (const struct memory_store *)st;
+    *status = (struct weir_store_status){
+        .is_available = true, .ops = m->ops, .queue_now = m->tail - m->head};
+}
+
 static void memory_close(struct weir_store *st)
 {
     struct memory_store *m = (struct memory_store *)st;
+    weir_names_destroy(m->base.names);
     munmap(m->mem, m->bytes);
     free(m);
 }
@@ -98,6 +125,7 @@ static const struct weir_store_type memory_type = {
     .collect = memory_collect,
     .totals = memory_totals,
     .stats = memory_stats,
+    .status = memory_status,
     .close = memory_close,
 };
 
@@ -121,11 +149,15 @@ struct weir_store *weir_memory_store_open(const struct weir_memory_store_config 
     m->bytes = ledger_bytes + answers_max * sizeof *m->answers;
     m->mem = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (m->mem == MAP_FAILED) {
+    struct weir_names *names = weir_names_create(config->scopes_max, MEMORY_LABELS_MAX);
+    if (m->mem == MAP_FAILED || !names) {
+        if (m->mem != MAP_FAILED)
+            munmap(m->mem, m->bytes);
+        weir_names_destroy(names);
         free(m);
         return NULL;
     }
-    m->base = (struct weir_store){.type = &memory_type, .epoch = 1, .fd = -1};
+    m->base = (struct weir_store){.type = &memory_type, .names = names, .epoch = 1, .fd = -1};
     m->ledger = weir_ledger_init(m->mem, ledger_bytes, &limits, m->base.epoch);
     m->answers = (void *)((char *)m->mem + ledger_bytes);
     m->answers_max = answers_max;

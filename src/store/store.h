@@ -31,6 +31,11 @@
 
 #include "core/base.h"
 #include "core/ledger.h"
+#include "store/names.h"
+
+#define WEIR_STORE_KEY_BYTES 32 /* 16 of the idempotency key's hash, 16 of the body's */
+#define WEIR_STORE_NAME_MAX WEIR_NAME_BYTES_MAX /* bytes of a scope's name, with its NUL */
+#define WEIR_STORE_TEXT_MAX 200                 /* bytes of a reason, without a NUL */
 
 /* What a settle is made of, for stores that keep usage tables; -1: not reported. */
 struct weir_store_usage {
@@ -38,8 +43,8 @@ struct weir_store_usage {
     int64_t cached_tok;
     int64_t cache_write_tok;
     int64_t output_tok;
-    uint32_t upstream; /* index, WEIR_NONE: none */
-    uint32_t model;    /* index, WEIR_NONE: unknown */
+    uint32_t upstream; /* label of its name */
+    uint32_t model;    /* label of its name */
     bool estimated;    /* the amount is our count, not the provider's */
 };
 
@@ -48,6 +53,12 @@ struct weir_store_op {
     uint64_t tag;         /* the caller's own, returned in the answer */
     uint64_t deadline_ns; /* RESERVE, EXTEND: answered by then (loop time); WEIR_NEVER_NS */
     struct weir_store_usage usage; /* SETTLE */
+    bool has_key;
+    uint8_t key[WEIR_STORE_KEY_BYTES]; /* RESERVE: kept beside the hold */
+    bool is_configured; /* SCOPE: comes from the configuration: a grant changed by hand since then
+                           stays, unless the configuration's own has changed too */
+    const char *text;   /* ADJUST: the reason, copied by submit; cut to WEIR_STORE_TEXT_MAX; NULL:
+                           none */
 };
 
 struct weir_store_answer {
@@ -57,6 +68,26 @@ struct weir_store_answer {
     enum weir_ledger_result result;
     uint32_t scope; /* of the operation; when refused by the budget: the scope that refused */
 };
+
+/* How a store is; texts are for people. */
+struct weir_store_status {
+    bool is_durable;
+    bool is_available; /* false: what is asked of it now is turned away, or waits */
+    char trouble[256]; /* what is wrong and what to do; empty: nothing */
+    const char *path;  /* of its file; NULL: none. Borrowed until the store is closed */
+    uint64_t sync_ns;  /* one sync of the disk, median of a few at the start */
+    uint64_t batches;  /* made durable since the start */
+    uint64_t ops;      /* operations in them */
+    uint64_t rows_written;
+    uint64_t queue_now; /* operations that wait or are being made durable */
+    uint64_t file_bytes, wal_bytes;
+    uint64_t commit_p50_ns, commit_p99_ns; /* of the last commits */
+};
+
+enum weir_store_say { WEIR_STORE_SAY_INFO, WEIR_STORE_SAY_WARN, WEIR_STORE_SAY_ERROR };
+
+typedef void weir_store_key_fn(void *ctx, const uint8_t key[WEIR_STORE_KEY_BYTES], uint64_t hold,
+                               int64_t created_s);
 
 struct weir_store;
 
@@ -68,11 +99,15 @@ struct weir_store_type {
                       size_t answers_max);
     bool (*totals)(struct weir_store *st, uint32_t scope, struct weir_ledger_totals *totals);
     void (*stats)(struct weir_store *st, struct weir_ledger_stats *stats);
+    void (*status)(struct weir_store *st, struct weir_store_status *status);
+    void (*keys)(struct weir_store *st, weir_store_key_fn *each, void *ctx); /* NULL: none outlive
+                                                                                a restart */
     void (*close)(struct weir_store *st);
 };
 
 struct weir_store {
     const struct weir_store_type *type;
+    struct weir_names *names;
     uint64_t epoch;
     uint64_t counter; /* of the last hold id given */
     int fd;
@@ -118,6 +153,46 @@ static inline void weir_store_stats(struct weir_store *st, struct weir_ledger_st
     st->type->stats(st, stats);
 }
 
+static inline void weir_store_status(struct weir_store *st, struct weir_store_status *status)
+{
+    st->type->status(st, status);
+}
+
+/* The slot of a scope's name, a new one if it has none: what operations call `scope`. Define it by
+ * a SCOPE operation before use. An answer DONE to SCOPE_FORGET, when collected, frees the slot for
+ * another name. WEIR_NONE: the table is full, or the name is empty or too long. */
+static inline uint32_t weir_store_scope(struct weir_store *st, const char *name)
+{
+    return weir_names_scope(st->names, name);
+}
+
+/* NULL: the slot is free. */
+static inline const char *weir_store_scope_name(const struct weir_store *st, uint32_t slot)
+{
+    return weir_names_scope_text(st->names, slot);
+}
+
+/* Slots are 0 .. this - 1. */
+static inline uint32_t weir_store_scopes_max(const struct weir_store *st)
+{
+    return weir_names_scopes_max(st->names);
+}
+
+/* The label of an upstream's or model's name, for weir_store_usage; WEIR_LABEL_OTHER when the table
+ * is full. */
+static inline uint32_t weir_store_label(struct weir_store *st, const char *text)
+{
+    return weir_names_label(st->names, text);
+}
+
+/* The idempotency keys that outlived a restart: of holds of earlier runs that are not void and not
+ * yet purged, in the order of their ids. Calls each once for each; call it once, at the start. */
+static inline void weir_store_keys(struct weir_store *st, weir_store_key_fn *each, void *ctx)
+{
+    if (st->type->keys)
+        st->type->keys(st, each, ctx);
+}
+
 /* Makes durable what was accepted, then frees all. NULL is fine. */
 static inline void weir_store_close(struct weir_store *st)
 {
@@ -126,7 +201,7 @@ static inline void weir_store_close(struct weir_store *st)
 }
 
 struct weir_memory_store_config {
-    uint32_t scopes_max;
+    uint32_t scopes_max;    /* slots */
     uint32_t holds_max;     /* alive at once; 1 .. 2^20 */
     uint32_t finished_keep; /* finished holds remembered, so that repeats are known; <= 2^20 */
 };
@@ -137,6 +212,29 @@ WEIR_MUST_USE struct weir_store *
 weir_memory_store_open(const struct weir_memory_store_config *config);
 /* weir_ledger_audit of a memory store: NULL, or the fact that is false. For tests. */
 const char *weir_memory_store_audit(struct weir_store *st);
+
+/* The store of one SQLite file. */
+struct weir_sqlite_config {
+    const char *path;        /* created when missing, mode 0600; its folder must exist */
+    uint32_t scopes_max;     /* slots, beside those that the file needs at once */
+    uint32_t holds_max;      /* alive at once, beside those in the file; 1 .. 2^20 */
+    uint32_t finished_keep;  /* finished holds remembered in memory; <= 2^20 */
+    uint32_t queue_max;      /* operations under way, beside ends of holds; 0: 65,536 */
+    int64_t keep_finished_s; /* rows of finished holds in the file, then purged */
+    int64_t keep_journal_s;  /* journal rows, then folded into the base snapshot */
+    int64_t keep_usage_s;    /* usage rows and balances of past windows, then purged */
+    bool adopt;              /* use a file that is older than its lock file says */
+    int64_t (*wall_s)(void); /* for columns that people read; NULL: time(2) */
+    void (*say)(enum weir_store_say level, const char *text); /* what an operator should know; any
+                                                                 thread; NULL: stderr */
+    const char *vfs; /* of SQLite, by name; NULL: its default */
+};
+
+/* Opens or creates the file, takes its lock, begins a new epoch and lets the holds of earlier ones
+ * lapse. NULL: error_text says what is wrong and what to do; the file was not changed, unless a
+ * migration had begun (which is all or nothing). */
+WEIR_MUST_USE struct weir_store *weir_sqlite_store_open(const struct weir_sqlite_config *config,
+                                                        char *error_text, size_t error_bytes);
 
 /* For tests: behaves as a durable store at its worst, around another store (which it owns from then
  * on). Operations wait for a batch; settles and voids go before the rest; answers come late. */

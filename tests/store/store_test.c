@@ -2,7 +2,9 @@
 #include "store/store.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/check.h"
 
@@ -13,6 +15,7 @@ static struct weir_store *memory_new(uint32_t holds_max, uint32_t finished_keep)
     struct weir_store *st = weir_memory_store_open(&(struct weir_memory_store_config){
         .scopes_max = 8, .holds_max = holds_max, .finished_keep = finished_keep});
     CHECK(st != NULL);
+    CHECK_INT(weir_store_scope(st, "team"), SCOPE);
     return st;
 }
 
@@ -188,10 +191,121 @@ static void memory__tenants_come_and_go__no_table_fills(void **state)
         CHECK(submit(st, WEIR_LEDGER_SETTLE, hold, 5));
         expect(st, WEIR_LEDGER_SETTLE, hold, WEIR_LEDGER_SETTLED);
         CHECK(submit(st, WEIR_LEDGER_SCOPE_FORGET, 0, 0));
+        CHECK(weir_store_scope_name(st, SCOPE) != NULL); /* until the answer is collected */
         expect(st, WEIR_LEDGER_SCOPE_FORGET, 0, WEIR_LEDGER_DONE);
+        CHECK(weir_store_scope_name(st, SCOPE) == NULL);
+        CHECK_INT(weir_store_scope(st, i % 2 ? "team" : "another"), SCOPE);
     }
     CHECK(weir_memory_store_audit(st) == NULL);
     weir_store_close(st);
+}
+
+/* Forgotten and defined again before the first answer was collected: the slot keeps its name. */
+static void memory__scope_comes_back_at_once__keeps_its_slot(void **state)
+{
+    (void)state;
+    struct weir_store *st = memory_new(4, 4);
+    grant(st, 10);
+    CHECK(submit(st, WEIR_LEDGER_SCOPE_FORGET, 0, 0));
+    CHECK(submit(st, WEIR_LEDGER_SCOPE, 0, 20));
+    CHECK(submit(st, WEIR_LEDGER_SCOPE_FORGET, 0, 0));
+    expect(st, WEIR_LEDGER_SCOPE_FORGET, 0, WEIR_LEDGER_DONE);
+    CHECK_STR(weir_store_scope_name(st, SCOPE), "team");
+    expect(st, WEIR_LEDGER_SCOPE, 0, WEIR_LEDGER_DONE);
+    CHECK_STR(weir_store_scope_name(st, SCOPE), "team");
+    expect(st, WEIR_LEDGER_SCOPE_FORGET, 0, WEIR_LEDGER_DONE);
+    CHECK(weir_store_scope_name(st, SCOPE) == NULL);
+    weir_store_close(st);
+}
+
+static void memory__status__says_that_nothing_lasts(void **state)
+{
+    (void)state;
+    struct weir_store *st = memory_new(4, 4);
+    struct weir_store_status status;
+    grant(st, 10);
+    weir_store_status(st, &status);
+    CHECK(status.is_available && !status.is_durable && status.path == NULL);
+    CHECK_STR(status.trouble, "");
+    CHECK_INT(status.ops, 1);
+    weir_store_keys(st, NULL, NULL); /* none: nobody is called */
+    weir_store_close(st);
+}
+
+/* Names. */
+
+static void names__slots__are_given_by_name_and_given_back(void **state)
+{
+    (void)state;
+    struct weir_names *n = weir_names_create(3, 4);
+    CHECK_INT(weir_names_scope(n, "a"), 0);
+    CHECK_INT(weir_names_scope(n, "b"), 1);
+    CHECK_INT(weir_names_scope(n, "a"), 0);
+    CHECK_INT(weir_names_scope(n, "c"), 2);
+    CHECK_INT(weir_names_scope(n, "d"), WEIR_NONE); /* full */
+    CHECK_INT(weir_names_scope(n, ""), WEIR_NONE);
+    CHECK_INT(weir_names_scope_find(n, "d"), WEIR_NONE);
+    weir_names_scope_left(n, 1, weir_names_scope_leave(n, 1));
+    CHECK(weir_names_scope_text(n, 1) == NULL);
+    CHECK_INT(weir_names_scope_find(n, "b"), WEIR_NONE);
+    char longest[WEIR_NAME_BYTES_MAX + 1];
+    memset(longest, 'x', sizeof longest);
+    longest[WEIR_NAME_BYTES_MAX] = '\0';
+    CHECK_INT(weir_names_scope(n, longest), WEIR_NONE);
+    longest[WEIR_NAME_BYTES_MAX - 1] = '\0';
+    CHECK_INT(weir_names_scope(n, longest), 1);
+    CHECK_STR(weir_names_scope_text(n, 1), longest);
+    weir_names_destroy(n);
+}
+
+/* Whatever lies between them in the hash, a name is found, and one that went is not. */
+static void names__many_come_and_go__each_is_found(void **state)
+{
+    (void)state;
+    struct weir_names *n = weir_names_create(500, 1);
+    bool in[1000] = {false};
+    uint32_t now = 0;
+    uint64_t random = 1;
+    for (int step = 0; step < 20000; step++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint32_t i = (uint32_t)(random >> 33) % 1000;
+        char name[16];
+        snprintf(name, sizeof name, "tenant/%u", i);
+        uint32_t slot = weir_names_scope_find(n, name);
+        CHECK((slot != WEIR_NONE) == in[i]);
+        if (in[i]) {
+            CHECK_STR(weir_names_scope_text(n, slot), name);
+            weir_names_scope_left(n, slot, weir_names_scope_leave(n, slot));
+            now--;
+        } else if (now < 500) {
+            CHECK(weir_names_scope(n, name) < 500);
+            now++;
+        } else {
+            CHECK_INT(weir_names_scope(n, name), WEIR_NONE);
+            continue;
+        }
+        in[i] = !in[i];
+    }
+    weir_names_destroy(n);
+}
+
+static void names__labels__are_kept_and_the_table_may_fill(void **state)
+{
+    (void)state;
+    struct weir_names *n = weir_names_create(1, 3);
+    CHECK_INT(weir_names_labels(n), 1);
+    CHECK_INT(weir_names_label(n, "gpt"), 1);
+    CHECK_INT(weir_names_label(n, "other"), WEIR_LABEL_OTHER);
+    CHECK_INT(weir_names_label(n, ""), WEIR_LABEL_OTHER);
+    char cut[200];
+    memset(cut, 'm', sizeof cut);
+    memcpy(cut + WEIR_NAME_BYTES_MAX - 2, "\xc3\xa9", 3); /* a character across the end */
+    CHECK_INT(weir_names_label(n, cut), 2);
+    CHECK_INT(strlen(weir_names_label_text(n, 2)), WEIR_NAME_BYTES_MAX - 2);
+    CHECK_INT(weir_names_label(n, "more"), WEIR_LABEL_OTHER);
+    CHECK_INT(weir_names_label(n, "gpt"), 1);
+    CHECK_STR(weir_names_label_text(n, 99), "other");
+    weir_names_destroy(n);
 }
 
 /* Faulty. */
@@ -414,6 +528,11 @@ int main(void)
         cmocka_unit_test(memory__answers_pile_up__ends_of_holds_still_find_room),
         cmocka_unit_test(memory__finished_holds__are_remembered_as_many_as_told),
         cmocka_unit_test(memory__tenants_come_and_go__no_table_fills),
+        cmocka_unit_test(memory__scope_comes_back_at_once__keeps_its_slot),
+        cmocka_unit_test(memory__status__says_that_nothing_lasts),
+        cmocka_unit_test(names__slots__are_given_by_name_and_given_back),
+        cmocka_unit_test(names__many_come_and_go__each_is_found),
+        cmocka_unit_test(names__labels__are_kept_and_the_table_may_fill),
         cmocka_unit_test(faulty__delay__answers_after_that_many_collects),
         cmocka_unit_test(faulty__batch__ends_holds_before_it_reserves),
         cmocka_unit_test(faulty__queue_full__turns_away_all_but_ends_of_holds),
