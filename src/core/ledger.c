@@ -2,129 +2,18 @@
 
 #include "core/ledger_inside.h"
 
-/* Memory. */
-
-struct layout {
-    size_t scopes, balances, holds, buckets, bytes;
-};
-
-static size_t bucket_count(uint32_t holds_max)
-{
-    size_t count = 1;
-    while (count < holds_max)
-        count *= 2;
-    return count;
-}
-
-static size_t place(size_t *at, size_t bytes)
-{
-    size_t offset = *at;
-    *at = (offset + bytes + 63) & ~(size_t)63;
-    return offset;
-}
-
-static struct layout layout_of(const struct weir_ledger_limits *limits)
-{
-    WEIR_INVARIANT(limits->scopes_max >= 1 && limits->scopes_max < UINT32_C(1) << 30);
-    WEIR_INVARIANT(limits->balances_max >= limits->scopes_max);
-    WEIR_INVARIANT(limits->balances_max < UINT32_C(1) << 31);
-    WEIR_INVARIANT(limits->holds_max >= 1 && limits->holds_max <= UINT32_C(1) << 30);
-    struct layout y;
-    size_t at = 0;
-    place(&at, sizeof(struct weir_ledger));
-    y.scopes = place(&at, limits->scopes_max * sizeof(struct scope));
-    y.balances = place(&at, limits->balances_max * sizeof(struct balance));
-    y.holds = place(&at, limits->holds_max * sizeof(struct hold));
-    y.buckets = place(&at, bucket_count(limits->holds_max) * sizeof(uint32_t));
-    y.bytes = at;
-    return y;
-}
-
-size_t weir_ledger_bytes(const struct weir_ledger_limits *limits)
-{
-    return layout_of(limits).bytes;
-}
-
-struct weir_ledger *weir_ledger_init(void *mem, size_t bytes,
-                                     const struct weir_ledger_limits *limits, uint64_t epoch)
-{
-    struct layout y = layout_of(limits);
-    WEIR_INVARIANT(bytes >= y.bytes);
-    WEIR_INVARIANT(((uintptr_t)mem & 63) == 0);
-    WEIR_INVARIANT(epoch >= 1 && epoch <= WEIR_LEDGER_EPOCH_MAX);
-    char *base = mem;
-    struct weir_ledger *l = mem;
-    l->limits = *limits;
-    l->epoch = epoch;
-    l->bucket_mask = (uint32_t)(bucket_count(limits->holds_max) - 1);
-    l->scopes = (void *)(base + y.scopes);
-    l->balances = (void *)(base + y.balances);
-    l->holds = (void *)(base + y.holds);
-    l->buckets = (void *)(base + y.buckets);
-    return l;
-}
-
+/* Every operation's answer passes here, to be counted. */
 static struct weir_ledger_answer say(struct weir_ledger *l, enum weir_ledger_result result,
                                      uint32_t scope)
 {
     l->results[result]++;
+    if (result == WEIR_LEDGER_BUSY || result == WEIR_LEDGER_EXHAUSTED ||
+        result == WEIR_LEDGER_NEVER)
+        l->scopes[scope].refused++;
     return (struct weir_ledger_answer){result, scope};
 }
 
-static bool amount_ok(int64_t amount)
-{
-    return amount >= 0 && amount <= WEIR_TOK_MAX;
-}
-
-/* The named causes only have to cover the excess, which a balance's own limit bounds. */
-static void add_capped(int64_t *sum, int64_t amount)
-{
-    *sum = amount > WEIR_BALANCE_MAX - *sum ? WEIR_BALANCE_MAX : *sum + amount;
-}
-
 /* Balances. */
-
-static bool balance_has_room(const struct weir_ledger *l)
-{
-    return l->balances_free != 0 || l->balances_touched < l->limits.balances_max;
-}
-
-static uint32_t balance_new(struct weir_ledger *l, uint32_t scope, uint64_t window, int64_t granted)
-{
-    WEIR_INVARIANT(balance_has_room(l));
-    uint32_t index;
-    if (l->balances_free) {
-        index = l->balances_free - 1;
-        l->balances_free = l->balances[index].scope;
-    } else {
-        index = l->balances_touched++;
-    }
-    l->balances[index] =
-        (struct balance){.granted = granted, .window = window, .scope = scope, .live = true};
-    return index;
-}
-
-static void balance_free(struct weir_ledger *l, uint32_t index)
-{
-    struct balance *b = &l->balances[index];
-    WEIR_INVARIANT(b->live && b->refs == 0);
-    *b = (struct balance){.scope = l->balances_free};
-    l->balances_free = index + 1;
-}
-
-static bool balance_is_present(const struct weir_ledger *l, uint32_t index)
-{
-    return l->scopes[l->balances[index].scope].balance == index + 1;
-}
-
-static void balance_unref(struct weir_ledger *l, uint32_t index)
-{
-    struct balance *b = &l->balances[index];
-    WEIR_INVARIANT(b->refs > 0);
-    b->refs--;
-    if (b->refs == 0 && !balance_is_present(l, index))
-        balance_free(l, index);
-}
 
 /* May a hold grow by more_tok, to whole_tok in all? HELD: yes. */
 static enum weir_ledger_result balance_judge(const struct balance *b, int64_t more_tok,
@@ -157,13 +46,13 @@ static uint8_t scope_chain(const struct weir_ledger *l, const struct scope *s,
 }
 
 struct weir_ledger_answer weir_ledger_scope_set(struct weir_ledger *l, uint32_t scope,
-                                                uint32_t parent, int64_t granted_tok,
-                                                bool unlimited)
+                                                const struct weir_ledger_rules *rules)
 {
-    const struct scope *up = parent == WEIR_NONE ? NULL : scope_find(l, parent);
-    if (scope >= l->limits.scopes_max || parent == scope || (parent != WEIR_NONE && !up))
+    const struct scope *up = rules->parent == WEIR_NONE ? NULL : scope_find(l, rules->parent);
+    if (scope >= l->limits.scopes_max || rules->parent == scope ||
+        (rules->parent != WEIR_NONE && !up))
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
-    if (!unlimited && !amount_ok(granted_tok))
+    if (!rules->unlimited && !amount_ok(rules->granted_tok))
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
     struct scope *s = &l->scopes[scope];
     uint8_t depth = (uint8_t)(up ? up->depth + 1 : 1);
@@ -171,36 +60,44 @@ struct weir_ledger_answer weir_ledger_scope_set(struct weir_ledger *l, uint32_t 
      * one level higher than its child, no cycle can form. */
     if (depth > WEIR_LEDGER_DEPTH_MAX || (s->children > 0 && s->depth != depth))
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
-    if (s->depth == 0 && !balance_has_room(l))
+    if (s->depth == 0 && !ledger_balance_has_room(l))
         return say(l, WEIR_LEDGER_FULL, WEIR_NONE);
 
-    if (s->depth != 0 && s->parent)
+    if (s->parent)
         l->scopes[s->parent - 1].children--;
     if (up)
-        l->scopes[parent].children++;
-    s->granted = unlimited ? WEIR_BALANCE_MAX : granted_tok;
-    s->unlimited = unlimited;
-    s->parent = up ? parent + 1 : 0;
+        l->scopes[rules->parent].children++;
+    s->granted = rules->unlimited ? WEIR_BALANCE_MAX : rules->granted_tok;
+    s->unlimited = rules->unlimited;
+    s->lapse_refunds = rules->lapse_refunds;
+    s->parent = up ? rules->parent + 1 : 0;
     if (s->depth == 0)
-        s->balance = balance_new(l, scope, s->window, s->granted) + 1;
+        balance_tell(l, ledger_balance_new(l, scope, s->window, s->granted, BALANCE_PRESENT));
     s->depth = depth;
-
-    struct balance *b = &l->balances[s->balance - 1];
-    int64_t used = balance_used(b);
-    int64_t excess_before = weir_max_i64(0, used - b->granted);
-    int64_t excess_after = weir_max_i64(0, used - s->granted);
-    add_capped(&b->cut, weir_max_i64(0, excess_after - excess_before));
-    b->granted = s->granted;
+    ledger_balance_grant(l, s->balance - 1, s->granted);
     return say(l, WEIR_LEDGER_DONE, WEIR_NONE);
 }
 
-/* The scope lets go of its balance; holds that name it keep it alive. */
-static void scope_leave_balance(struct weir_ledger *l, struct scope *s)
+/* Adds up the holds that name a balance of a scope. false: one of them is alive. */
+static bool scope_named(const struct weir_ledger *l, const struct scope *s, uint64_t *named_count)
 {
-    uint32_t index = s->balance - 1;
-    s->balance = 0;
-    if (l->balances[index].refs == 0)
-        balance_free(l, index);
+    *named_count = 0;
+    for (uint32_t at = s->balance; at;) {
+        const struct balance *b = &l->balances[at - 1];
+        if (b->held_count > 0 || b->lapsed_count > 0)
+            return false;
+        *named_count += b->refs;
+        at = b->place == BALANCE_PRESENT ? s->past : b->past_next;
+    }
+    return true;
+}
+
+static bool hold_names(const struct weir_ledger *l, const struct hold *h, uint32_t scope)
+{
+    for (uint8_t i = 0; i < h->depth; i++)
+        if (l->balances[h->chain[i]].scope == scope)
+            return true;
+    return false;
 }
 
 struct weir_ledger_answer weir_ledger_scope_forget(struct weir_ledger *l, uint32_t scope)
@@ -208,12 +105,25 @@ struct weir_ledger_answer weir_ledger_scope_forget(struct weir_ledger *l, uint32
     struct scope *s = scope_find(l, scope);
     if (!s)
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
-    const struct balance *b = &l->balances[s->balance - 1];
-    if (s->children > 0 || b->reserved > 0 || b->lapsed > 0)
+    uint64_t named_count;
+    if (s->children > 0 || !scope_named(l, s, &named_count))
         return say(l, WEIR_LEDGER_BUSY, scope);
+    /* Finished holds would go on naming it under an id that is another's. A scope idle for long has
+     * old ones, and the oldest come first. */
+    for (uint32_t at = l->lists[LIST_FINISHED].head; named_count > 0;) {
+        struct hold *h = &l->holds[at - 1];
+        at = h->list_next;
+        if (!hold_names(l, h, scope))
+            continue;
+        ledger_hold_forget(l, h);
+        named_count--;
+    }
     if (s->parent)
         l->scopes[s->parent - 1].children--;
-    scope_leave_balance(l, s);
+    for (uint32_t at = s->balance; at; at = s->past) {
+        ledger_balance_move(l, at - 1, BALANCE_LEFT);
+        ledger_balance_release(l, at - 1);
+    }
     *s = (struct scope){0};
     return say(l, WEIR_LEDGER_DONE, WEIR_NONE);
 }
@@ -226,81 +136,20 @@ struct weir_ledger_answer weir_ledger_window_begin(struct weir_ledger *l, uint32
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
     if (window == s->window)
         return say(l, WEIR_LEDGER_SAME, WEIR_NONE);
-    if (l->balances[s->balance - 1].refs > 0 && !balance_has_room(l))
+    uint32_t index = s->balance - 1;
+    struct balance *b = &l->balances[index];
+    if (b->fresh) { /* nothing was ever counted in it: it serves for the new window */
+        b->window = s->window = window;
+        balance_tell(l, index);
+        return say(l, WEIR_LEDGER_DONE, WEIR_NONE);
+    }
+    if ((b->refs > 0 || b->queued) && !ledger_balance_has_room(l))
         return say(l, WEIR_LEDGER_FULL, WEIR_NONE);
-    scope_leave_balance(l, s);
+    ledger_balance_move(l, index, BALANCE_PAST);
+    ledger_balance_release(l, index);
     s->window = window;
-    s->balance = balance_new(l, scope, window, s->granted) + 1;
+    balance_tell(l, ledger_balance_new(l, scope, window, s->granted, BALANCE_PRESENT));
     return say(l, WEIR_LEDGER_DONE, WEIR_NONE);
-}
-
-/* Holds. */
-
-/* The only place where a hold changes its state. */
-static void hold_move(struct weir_ledger *l, struct hold *h, enum weir_hold_state to)
-{
-    uint32_t at = (uint32_t)(h - l->holds) + 1;
-    enum list_name from = hold_list(h->state), into = hold_list(to);
-    if (from != LIST_NONE) {
-        struct list *list = &l->lists[from];
-        *(h->list_prev ? &l->holds[h->list_prev - 1].list_next : &list->head) = h->list_next;
-        *(h->list_next ? &l->holds[h->list_next - 1].list_prev : &list->tail) = h->list_prev;
-        list->count--;
-    }
-    h->state = (uint8_t)to;
-    h->list_prev = h->list_next = 0;
-    if (into != LIST_NONE) {
-        struct list *list = &l->lists[into];
-        h->list_prev = list->tail;
-        *(list->tail ? &l->holds[list->tail - 1].list_next : &list->head) = at;
-        list->tail = at;
-        list->count++;
-    }
-}
-
-static bool hold_has_room(const struct weir_ledger *l)
-{
-    return l->holds_free != 0 || l->holds_touched < l->limits.holds_max;
-}
-
-/* A new record that counts nothing yet. */
-static struct hold *hold_new(struct weir_ledger *l, uint64_t id, const struct scope *s,
-                             int64_t asked)
-{
-    WEIR_INVARIANT(hold_has_room(l));
-    uint32_t at;
-    if (l->holds_free) {
-        at = l->holds_free;
-        l->holds_free = l->holds[at - 1].hash_next;
-    } else {
-        at = ++l->holds_touched;
-    }
-    struct hold *h = &l->holds[at - 1];
-    uint32_t *bucket = hold_bucket(l, id);
-    *h = (struct hold){.id = id, .asked = asked, .hash_next = *bucket};
-    *bucket = at;
-    h->depth = scope_chain(l, s, h->chain);
-    for (uint8_t i = 0; i < h->depth; i++)
-        l->balances[h->chain[i]].refs++;
-    return h;
-}
-
-static void hold_forget(struct weir_ledger *l, struct hold *h)
-{
-    uint32_t at = (uint32_t)(h - l->holds) + 1;
-    bool counted = h->state == WEIR_HOLD_SETTLED || h->state == WEIR_HOLD_LATE;
-    for (uint8_t i = 0; i < h->depth; i++) {
-        if (counted)
-            l->balances[h->chain[i]].forgotten += h->booked;
-        balance_unref(l, h->chain[i]);
-    }
-    uint32_t *link = hold_bucket(l, h->id);
-    while (*link != at)
-        link = &l->holds[*link - 1].hash_next;
-    *link = h->hash_next;
-    hold_move(l, h, WEIR_HOLD_NONE);
-    h->hash_next = l->holds_free;
-    l->holds_free = at;
 }
 
 /* Operations. */
@@ -344,13 +193,14 @@ struct weir_ledger_answer weir_ledger_reserve(struct weir_ledger *l, uint64_t ho
     struct weir_ledger_answer judged = chain_judge(l, chain, depth, est_tok, est_tok);
     if (judged.result != WEIR_LEDGER_HELD)
         return say(l, judged.result, judged.scope);
-    if (!hold_has_room(l))
+    if (!ledger_hold_has_room(l))
         return say(l, WEIR_LEDGER_FULL, WEIR_NONE);
 
-    struct hold *h = hold_new(l, hold, s, est_tok);
-    hold_move(l, h, WEIR_HOLD_HELD);
+    struct hold *h = ledger_hold_new(l, hold, chain, depth, est_tok);
+    ledger_hold_move(l, h, WEIR_HOLD_HELD);
     h->booked = est_tok;
     hold_count(l, h, +1);
+    chain_touch(l, h->chain, h->depth);
     return say(l, WEIR_LEDGER_HELD, WEIR_NONE);
 }
 
@@ -373,6 +223,7 @@ struct weir_ledger_answer weir_ledger_extend(struct weir_ledger *l, uint64_t hol
     hold_count(l, h, -1);
     h->booked = est_tok;
     hold_count(l, h, +1);
+    chain_touch(l, h->chain, h->depth);
     return say(l, WEIR_LEDGER_HELD, WEIR_NONE);
 }
 
@@ -398,9 +249,10 @@ static int64_t hold_end(struct weir_ledger *l, struct hold *h, enum weir_hold_st
     int64_t before = h->booked;
     int64_t booked = chain_fit(l, h->chain, h->depth, before, actual);
     hold_count(l, h, -1);
-    hold_move(l, h, to);
+    ledger_hold_move(l, h, to);
     h->booked = booked;
     hold_count(l, h, +1);
+    chain_touch(l, h->chain, h->depth);
     for (uint8_t i = 0; i < h->depth && booked > before; i++)
         add_capped(&l->balances[h->chain[i]].overrun, booked - before);
     return booked;
@@ -414,10 +266,12 @@ static struct weir_ledger_answer settle_unmatched(struct weir_ledger *l, uint64_
     uint32_t chain[WEIR_LEDGER_DEPTH_MAX];
     uint8_t depth = scope_chain(l, s, chain);
     int64_t booked;
-    if (hold_has_room(l)) {
-        booked = hold_end(l, hold_new(l, hold, s, -1), WEIR_HOLD_LATE, actual_tok);
+    if (ledger_hold_has_room(l)) {
+        struct hold *h = ledger_hold_new(l, hold, chain, depth, -1);
+        booked = hold_end(l, h, WEIR_HOLD_LATE, actual_tok);
     } else {
         booked = chain_fit(l, chain, depth, 0, actual_tok);
+        chain_touch(l, chain, depth);
         for (uint8_t i = 0; i < depth; i++) {
             struct balance *b = &l->balances[chain[i]];
             b->committed += booked;
@@ -494,6 +348,7 @@ struct weir_ledger_answer weir_ledger_adjust(struct weir_ledger *l, uint32_t sco
         b->lowered += down;
         b->committed += amount_tok;
     }
+    chain_touch(l, chain, depth);
     return say(l, WEIR_LEDGER_DONE, WEIR_NONE);
 }
 
@@ -509,7 +364,11 @@ struct weir_ledger_answer weir_ledger_apply(struct weir_ledger *l, const struct 
     case WEIR_LEDGER_VOID:
         return weir_ledger_void(l, op->hold);
     case WEIR_LEDGER_SCOPE:
-        return weir_ledger_scope_set(l, op->scope, op->parent, op->amount_tok, op->unlimited);
+        return weir_ledger_scope_set(l, op->scope,
+                                     &(struct weir_ledger_rules){.parent = op->parent,
+                                                                 .unlimited = op->unlimited,
+                                                                 .lapse_refunds = op->lapse_refunds,
+                                                                 .granted_tok = op->amount_tok});
     case WEIR_LEDGER_SCOPE_FORGET:
         return weir_ledger_scope_forget(l, op->scope);
     case WEIR_LEDGER_WINDOW:
@@ -528,6 +387,15 @@ bool weir_ledger_epoch_begin(struct weir_ledger *l, uint64_t epoch)
     return true;
 }
 
+static void hold_lapse(struct weir_ledger *l, struct hold *h)
+{
+    int64_t before = h->booked;
+    bool refunds = l->scopes[l->balances[h->chain[0]].scope].lapse_refunds;
+    hold_end(l, h, WEIR_HOLD_LAPSED, refunds ? 0 : before);
+    for (uint8_t i = 0; i < h->depth && refunds; i++)
+        add_capped(&l->balances[h->chain[i]].refunded, before);
+}
+
 uint32_t weir_ledger_lapse(struct weir_ledger *l, uint32_t count_max)
 {
     uint32_t count = 0;
@@ -535,7 +403,7 @@ uint32_t weir_ledger_lapse(struct weir_ledger *l, uint32_t count_max)
         struct hold *h = &l->holds[l->lists[LIST_HELD].head - 1];
         if (h->id >> 40 >= l->epoch)
             break;
-        hold_end(l, h, WEIR_HOLD_LAPSED, h->booked);
+        hold_lapse(l, h);
         count++;
     }
     return count;
@@ -545,7 +413,7 @@ uint32_t weir_ledger_forget(struct weir_ledger *l, uint32_t keep, uint32_t count
 {
     uint32_t count = 0;
     while (count < count_max && l->lists[LIST_FINISHED].count > keep) {
-        hold_forget(l, &l->holds[l->lists[LIST_FINISHED].head - 1]);
+        ledger_hold_forget(l, &l->holds[l->lists[LIST_FINISHED].head - 1]);
         count++;
     }
     return count;

@@ -15,8 +15,9 @@
  *     is over       v      settle        v
  *                 LAPSED -------------> LATE         counts as committed: what was used
  *            counts as lapsed:           ^
- *            the whole estimate          | settle of an id that is not known: "unmatched"
- *                                      (none)
+ *            the whole estimate, or      | settle of an id that is not known: "unmatched"
+ *            nothing if its leaf's     (none)
+ *            rule is to refund
  *
  * What holds after every call, for each balance (one scope in one window):
  *   - used = reserved + committed + lapsed, and each is exactly the sum over its holds (committed
@@ -51,7 +52,8 @@ struct weir_ledger;
 
 struct weir_ledger_limits {
     uint32_t scopes_max;   /* ids 0 .. scopes_max - 1 are the host's to give */
-    uint32_t balances_max; /* >= scopes_max; the rest is for past windows that holds still name */
+    uint32_t balances_max; /* >= scopes_max; the rest is for past windows that holds still name, and
+                              for those left since changes were last told */
     uint32_t holds_max;    /* live, lapsed and finished ones not yet forgotten; 1 .. 2^30 */
 };
 
@@ -96,7 +98,8 @@ enum weir_ledger_kind {
     WEIR_LEDGER_EXTEND,       /* hold, amount_tok (the new whole) */
     WEIR_LEDGER_SETTLE,       /* hold, scope, amount_tok (really used) */
     WEIR_LEDGER_VOID,         /* hold */
-    WEIR_LEDGER_SCOPE,        /* scope, parent, amount_tok (granted), unlimited */
+    WEIR_LEDGER_SCOPE,        /* scope, parent, amount_tok (granted), unlimited,
+                                 lapse_refunds */
     WEIR_LEDGER_SCOPE_FORGET, /* scope */
     WEIR_LEDGER_WINDOW,       /* scope, window */
     WEIR_LEDGER_ADJUST        /* scope, amount_tok (signed) */
@@ -107,6 +110,7 @@ struct weir_ledger_op {
     uint32_t scope;
     uint32_t parent; /* WEIR_NONE: a root */
     bool unlimited;
+    bool lapse_refunds;
     uint64_t hold;
     int64_t amount_tok;
     uint64_t window;
@@ -117,19 +121,32 @@ struct weir_ledger_answer {
     uint32_t scope; /* BUSY, EXHAUSTED, NEVER: the scope that refused, else WEIR_NONE */
 };
 
+struct weir_ledger_rules {
+    uint32_t parent; /* WEIR_NONE: a root */
+    bool unlimited;
+    bool lapse_refunds;  /* what a dead owner held here is given back: under-counts what it used */
+    int64_t granted_tok; /* ignored when unlimited */
+};
+
 struct weir_ledger_totals {
     uint32_t parent; /* WEIR_NONE: a root */
     bool unlimited;
+    bool lapse_refunds;
     uint64_t window;
     int64_t granted_tok; /* WEIR_BALANCE_MAX when unlimited */
     int64_t reserved_tok;
     int64_t committed_tok; /* below 0 only while adjustments outweigh use */
     int64_t lapsed_tok;
-    int64_t overrun_tok;   /* use above its hold, summed */
-    int64_t cut_tok;       /* how far cuts of the grant went below what was used, summed */
-    int64_t raised_tok;    /* upward adjustments, summed */
-    int64_t lowered_tok;   /* downward adjustments, summed, positive */
-    int64_t unmatched_tok; /* part of committed that no reserve preceded */
+    int64_t overrun_tok;    /* use above its hold, summed */
+    int64_t cut_tok;        /* how far cuts of the grant went below what was used, summed */
+    int64_t raised_tok;     /* upward adjustments, summed */
+    int64_t lowered_tok;    /* downward adjustments, summed, positive */
+    int64_t unmatched_tok;  /* part of committed that no reserve preceded */
+    int64_t refunded_tok;   /* estimates of lapsed holds given back, summed: what may be missing */
+    uint64_t refused_count; /* reserves and extends this scope refused, over all windows, since it
+                               was defined; not kept by a durable store */
+    uint32_t held_count;    /* holds in this window */
+    uint32_t lapsed_count;
 };
 
 struct weir_ledger_hold {
@@ -138,8 +155,39 @@ struct weir_ledger_hold {
     uint32_t scope;     /* the leaf it was reserved on */
     bool unmatched;     /* made by a settle without a reserve */
     int64_t asked_tok;  /* the estimate of its reserve; -1 when unmatched */
-    int64_t booked_tok; /* what it counts now: estimate while HELD or LAPSED, use when SETTLED or
-                           LATE */
+    int64_t booked_tok; /* what it counts now: estimate while HELD or LAPSED (0 when refunded), use
+                           when SETTLED or LATE */
+};
+
+/* One scope in one window with all it counts: a row of a durable store. */
+struct weir_ledger_balance {
+    uint32_t scope;
+    uint64_t window;
+    int64_t granted_tok; /* WEIR_BALANCE_MAX: unlimited */
+    int64_t reserved_tok;
+    int64_t committed_tok;
+    int64_t lapsed_tok;
+    int64_t overrun_tok;
+    int64_t cut_tok;
+    int64_t raised_tok;
+    int64_t lowered_tok;
+    int64_t unmatched_tok;
+    int64_t refunded_tok;
+};
+
+struct weir_ledger_link {
+    uint32_t scope;
+    uint64_t window;
+};
+
+/* One hold with its chain: a row of a durable store. */
+struct weir_ledger_record {
+    uint64_t id;
+    enum weir_hold_state state;
+    int64_t asked_tok;                                    /* as in struct weir_ledger_hold */
+    int64_t booked_tok;                                   /* the same */
+    uint8_t depth;                                        /* links in use */
+    struct weir_ledger_link chain[WEIR_LEDGER_DEPTH_MAX]; /* leaf first */
 };
 
 struct weir_ledger_stats {
@@ -167,20 +215,23 @@ struct weir_ledger *weir_ledger_init(void *mem, size_t bytes,
 
 /* Defines a scope or changes it; balances are kept.
  *
- * parent       WEIR_NONE or a defined scope; holds alive stay on the chain they were reserved on
- * granted_tok  0 .. WEIR_TOK_MAX; ignored when unlimited. Below what is used is allowed: nothing
- * more is admitted, running holds finish
+ * rules->parent       WEIR_NONE or a defined scope; holds alive stay on the chain they were
+ *                     reserved on
+ * rules->granted_tok  0 .. WEIR_TOK_MAX. Below what is used is allowed: nothing more is admitted,
+ *                     running holds finish
  *
  * Fails:  BAD (ids, amount, the chain would be too deep or the scope has children and would move to
  *         another level), FULL (no balance is free). Nothing is changed then. */
 struct weir_ledger_answer weir_ledger_scope_set(struct weir_ledger *l, uint32_t scope,
-                                                uint32_t parent, int64_t granted_tok,
-                                                bool unlimited);
-/* Forgets a scope, so that its id may be given to another.
- * Fails:  BAD (not defined), BUSY (children, or tokens held or lapsed). */
+                                                const struct weir_ledger_rules *rules);
+/* Forgets a scope and the finished holds that name it. Its id may be given to another as soon as
+ * what changed has been told (weir_ledger_changed_next).
+ * Fails:  BAD (not defined), BUSY (children, or holds held or lapsed in any of its windows).
+ * Cost:   O(past windows), and when finished holds name it O(finished holds), oldest first. */
 struct weir_ledger_answer weir_ledger_scope_forget(struct weir_ledger *l, uint32_t scope);
 /* Opens a window with a fresh balance. Windows only go up: the present one again is SAME, a lower
- * one BAD. The past balance lives on while holds name it.   Fails: BAD, FULL. */
+ * one BAD. The past balance lives on while holds name it and until its last change is told.
+ * Fails:  BAD, FULL. */
 struct weir_ledger_answer weir_ledger_window_begin(struct weir_ledger *l, uint32_t scope,
                                                    uint64_t window);
 
@@ -222,13 +273,48 @@ struct weir_ledger_answer weir_ledger_apply(struct weir_ledger *l, const struct 
 /* A new owner takes over: holds of older epochs can lapse from now on, and only ids of this one can
  * be reserved. false: not higher than the present epoch, or out of range; nothing changed. */
 WEIR_MUST_USE bool weir_ledger_epoch_begin(struct weir_ledger *l, uint64_t epoch);
-/* Lapses up to count_max held holds of older epochs: they stay charged until they are settled.
+/* Lapses up to count_max held holds of older epochs, oldest first: they stay charged until they are
+ * settled, or are given back if their leaf scope's rule is lapse_refunds; a settle books either way.
  * Returns how many; fewer than count_max: none is left.   Cost: O(returned). */
 uint32_t weir_ledger_lapse(struct weir_ledger *l, uint32_t count_max);
 /* Forgets up to count_max finished holds, oldest first, while more than keep are there. What they
  * counted stays. A repeat for a forgotten id is UNMATCHED or UNKNOWN, so keep as many as repeats
  * can reach back.   Returns how many.   Cost: O(returned). */
 uint32_t weir_ledger_forget(struct weir_ledger *l, uint32_t keep, uint32_t count_max);
+
+/* Write-through and loading, for a store that keeps the ledger elsewhere: each balance and each
+ * hold is a row, and the rows of one moment, loaded into a fresh ledger, are that ledger.
+ *
+ * Takes the next balance that has changed since it was last taken; one that was just defined or
+ * whose window just began counts as changed. In no order; a balance that changed many times is told
+ * once. false: none is left. A changed balance is not freed before, so a host without a store takes
+ * them too.   Cost: O(1), and once for each loaded balance. */
+WEIR_MUST_USE bool weir_ledger_changed_next(struct weir_ledger *l,
+                                            struct weir_ledger_balance *balance);
+/* false: not known. */
+WEIR_MUST_USE bool weir_ledger_record(const struct weir_ledger *l, uint64_t hold,
+                                      struct weir_ledger_record *record);
+/* Loads a row. First the scopes are defined (weir_ledger_scope_set, parents first), then come the
+ * balances, then the holds in the order of their ids, then weir_ledger_audit must say NULL. Amounts
+ * are the balances'; a hold only links to them. What is loaded does not count as changed, but where
+ * the grant of the scope's rules differs from the row's: that is a change of the grant.
+ *
+ * A balance of the present window, or of a later one, which becomes the present one, takes the place
+ * of one that counts nothing yet. One of an earlier window is a past one; if no hold that is loaded
+ * before the next weir_ledger_changed_next names it, it is dropped.
+ *
+ * Also at any time: the rows of a scope that is defined anew, directly after weir_ledger_scope_set;
+ * and one FINISHED hold that was forgotten, after the balances of its chain.
+ *
+ * Gives:  DONE, SAME (a balance that is known: memory's own stays).
+ * Fails:  BAD (out of range or contradicting itself, an unknown scope or balance, a known hold, a
+ * settled amount that its balances do not hold), FULL. Nothing is changed then.
+ * Cost:   O(chain); a balance of a past window is sought among those of its scope, last found first.
+ */
+WEIR_MUST_USE struct weir_ledger_answer
+weir_ledger_load_balance(struct weir_ledger *l, const struct weir_ledger_balance *balance);
+WEIR_MUST_USE struct weir_ledger_answer
+weir_ledger_load_hold(struct weir_ledger *l, const struct weir_ledger_record *record);
 
 /* The balance of a scope in its present window. false: not defined. */
 WEIR_MUST_USE bool weir_ledger_totals(const struct weir_ledger *l, uint32_t scope,

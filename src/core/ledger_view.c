@@ -72,6 +72,7 @@ bool weir_ledger_totals(const struct weir_ledger *l, uint32_t scope,
     *totals = (struct weir_ledger_totals){
         .parent = s->parent ? s->parent - 1 : WEIR_NONE,
         .unlimited = s->unlimited,
+        .lapse_refunds = s->lapse_refunds,
         .window = b->window,
         .granted_tok = b->granted,
         .reserved_tok = b->reserved,
@@ -82,6 +83,10 @@ bool weir_ledger_totals(const struct weir_ledger *l, uint32_t scope,
         .raised_tok = b->raised,
         .lowered_tok = b->lowered,
         .unmatched_tok = b->unmatched,
+        .refunded_tok = b->refunded,
+        .refused_count = s->refused,
+        .held_count = b->held_count,
+        .lapsed_count = b->lapsed_count,
     };
     return true;
 }
@@ -135,12 +140,15 @@ bool weir_ledger_hold_next(const struct weir_ledger *l, uint32_t *cursor,
 static const char *audit_balance(const struct balance *b)
 {
     int64_t used = balance_used(b);
+    if (b->fresh && (b->refs > 0 || b->reserved || b->committed || b->lapsed || b->forgotten))
+        return "a fresh balance counts nothing";
     if (b->reserved < 0 || b->lapsed < 0)
         return "reserved and lapsed are never negative";
     if (used > WEIR_BALANCE_MAX)
         return "used is at most WEIR_BALANCE_MAX";
-    if (b->granted < 0 || b->overrun < 0 || b->cut < 0 || b->raised < 0 || b->lowered < 0)
-        return "grant and causes are never negative";
+    if (b->granted < 0 || b->overrun < 0 || b->cut < 0 || b->raised < 0 || b->lowered < 0 ||
+        b->unmatched < 0 || b->refunded < 0 || b->forgotten < 0)
+        return "grant, causes and sums are never negative";
     if (used - b->granted > b->overrun + b->cut + b->raised)
         return "used <= granted + overrun + cut + raised";
     return NULL;
@@ -157,7 +165,7 @@ static const char *audit_hold(const struct weir_ledger *l, const struct hold *h)
     if (h->depth < 1 || h->depth > WEIR_LEDGER_DEPTH_MAX)
         return "a chain has 1 .. WEIR_LEDGER_DEPTH_MAX balances";
     for (uint8_t i = 0; i < h->depth; i++)
-        if (h->chain[i] >= l->balances_touched || !l->balances[h->chain[i]].live)
+        if (h->chain[i] >= l->balances_touched || l->balances[h->chain[i]].place == BALANCE_FREE)
             return "a chain names live balances";
     return NULL;
 }
@@ -198,7 +206,8 @@ static const char *audit_scopes(struct weir_ledger *l)
             continue;
         const struct scope *up = s->parent ? scope_find(l, s->parent - 1) : NULL;
         const struct balance *b = &l->balances[s->balance - 1];
-        if (!b->live || b->scope != i || b->granted != s->granted || b->window != s->window)
+        if (b->place != BALANCE_PRESENT || b->scope != i || b->granted != s->granted ||
+            b->window != s->window)
             wrong = "a scope's balance is its own";
         if (s->parent ? !up || up->depth + 1 != s->depth : s->depth != 1)
             wrong = "a parent is one level up";
@@ -213,6 +222,55 @@ static const char *audit_scopes(struct weir_ledger *l)
             scope_find(l, l->scopes[i].parent - 1))
             l->scopes[l->scopes[i].parent - 1].children++;
     return wrong;
+}
+
+/* May a balance be where it is, and live? */
+static const char *audit_place(const struct weir_ledger *l, uint32_t index)
+{
+    const struct balance *b = &l->balances[index];
+    if (b->changed && !b->queued)
+        return "a changed balance is in the queue";
+    switch ((enum balance_place)b->place) {
+    case BALANCE_FREE:
+        return b->queued || b->refs > 0 ? "a free balance is out of use" : NULL;
+    case BALANCE_PRESENT:
+        return l->scopes[b->scope].balance != index + 1 ? "a present balance is its scope's" : NULL;
+    case BALANCE_PAST:
+        return b->refs == 0 && !b->queued ? "a past balance is named by a hold, or to be told"
+                                          : NULL;
+    case BALANCE_LEFT:
+        return b->refs > 0 || !b->queued ? "one without a scope is only to be told" : NULL;
+    }
+    return "a balance has a place";
+}
+
+/* The lists of past balances, the queue and the free list, each against the balances' own marks. */
+static const char *audit_balance_lists(const struct weir_ledger *l)
+{
+    uint32_t past = 0, queued = 0, freed = 0;
+    for (uint32_t i = 0; i < l->balances_touched; i++) {
+        past += l->balances[i].place == BALANCE_PAST;
+        queued += l->balances[i].queued;
+        freed += l->balances[i].place == BALANCE_FREE;
+    }
+    for (uint32_t i = 0; i < l->limits.scopes_max; i++) {
+        uint32_t before = 0;
+        for (uint32_t at = l->scopes[i].past; at; at = l->balances[at - 1].past_next) {
+            const struct balance *b = &l->balances[at - 1];
+            if (b->place != BALANCE_PAST || b->scope != i || b->past_prev != before || past-- == 0)
+                return "a scope lists its past balances, both ways";
+            if (b->window >= l->scopes[i].window)
+                return "a past window is below the present one";
+            before = at;
+        }
+    }
+    for (uint32_t at = l->queue; at; at = l->balances[at - 1].queue_next)
+        if (!l->balances[at - 1].queued || queued-- == 0)
+            return "the queue holds what is marked as queued, once";
+    for (uint32_t at = l->balances_free; at; at = l->balances[at - 1].scope)
+        if (l->balances[at - 1].place != BALANCE_FREE || freed-- == 0)
+            return "a free balance is free, once";
+    return past || queued || freed ? "a balance is listed, queued or free as it is marked" : NULL;
 }
 
 /* Adds (+1) or takes out (-1) all that the holds count, and their references. */
@@ -235,12 +293,12 @@ const char *weir_ledger_audit(struct weir_ledger *l)
         if (l->holds[i].state != WEIR_HOLD_NONE)
             wrong = audit_hold(l, &l->holds[i]);
     for (uint32_t i = 0; i < l->balances_touched && !wrong; i++) {
-        const struct balance *b = &l->balances[i];
-        if (b->live && b->refs == 0 && l->scopes[b->scope].balance != i + 1)
-            wrong = "a past balance is named by a hold";
-        if (b->live && !wrong)
-            wrong = audit_balance(b);
+        wrong = audit_place(l, i);
+        if (!wrong && l->balances[i].place != BALANCE_FREE)
+            wrong = audit_balance(&l->balances[i]);
     }
+    if (!wrong)
+        wrong = audit_balance_lists(l);
     if (!wrong)
         wrong = audit_scopes(l);
     if (wrong)
@@ -249,6 +307,8 @@ const char *weir_ledger_audit(struct weir_ledger *l)
     audit_count(l, -1);
     for (uint32_t i = 0; i < l->balances_touched; i++) {
         const struct balance *b = &l->balances[i];
+        if (b->place == BALANCE_FREE)
+            continue; /* its scope is the next free one */
         if (b->reserved != 0)
             wrong = "reserved is the sum of the held holds";
         if (b->lapsed != 0)
@@ -256,6 +316,8 @@ const char *weir_ledger_audit(struct weir_ledger *l)
         if (b->committed != b->forgotten + b->raised - b->lowered)
             wrong =
                 "committed is the sum of settled and late holds, forgotten ones and adjustments";
+        if (b->held_count != 0 || b->lapsed_count != 0)
+            wrong = "a balance counts its held and lapsed holds";
         if (b->refs != 0)
             wrong = "a balance counts the holds that name it";
     }

@@ -74,6 +74,9 @@ static bool memory_submit(struct weir_store *st, const struct weir_store_op *op)
     m->ops++;
     /* An operation finishes one hold at most, so two a time keep the number down. */
     weir_ledger_forget(m->ledger, m->finished_keep, 2);
+    /* Nobody keeps the rows, but past balances wait until their last change is told. */
+    for (struct weir_ledger_balance row; weir_ledger_changed_next(m->ledger, &row);)
+        ;
     return true;
 }
 

@@ -60,6 +60,16 @@ static bool in_chain(const struct record *r, int cell)
     return false;
 }
 
+/* Does a record's chain name a scope in its present life? */
+static bool naive_names(const struct naive *n, const struct record *r, uint32_t scope)
+{
+    for (int i = 0; i < r->depth; i++)
+        if (n->cells[r->cells[i]].scope == scope &&
+            n->cells[r->cells[i]].life == n->scopes[scope].life)
+            return true;
+    return false;
+}
+
 static wide naive_sum(const struct naive *n, int cell, enum weir_hold_state state)
 {
     wide sum = 0;
@@ -243,10 +253,15 @@ static struct weir_ledger_answer naive_scope_forget(struct naive *n, uint32_t s)
 {
     if (!naive_defined(n, s))
         return ANSWER(WEIR_LEDGER_BAD);
-    int cell = n->scopes[s].cell;
-    if (naive_has_children(n, s) || naive_sum(n, cell, WEIR_HOLD_HELD) > 0 ||
-        naive_sum(n, cell, WEIR_HOLD_LAPSED) > 0)
+    bool alive = naive_has_children(n, s);
+    for (int i = 0; i < n->record_count; i++)
+        alive |= naive_names(n, &n->records[i], s) &&
+                 (n->records[i].state == WEIR_HOLD_HELD || n->records[i].state == WEIR_HOLD_LAPSED);
+    if (alive)
         return (struct weir_ledger_answer){WEIR_LEDGER_BUSY, s};
+    for (int i = 0; i < n->record_count; i++)
+        if (naive_names(n, &n->records[i], s))
+            n->records[i].known = false;
     n->scopes[s].defined = false;
     n->scopes[s].window = 0;
     n->scopes[s].life++;
@@ -568,6 +583,8 @@ static uint32_t step_ledger(struct weir_ledger *l, const struct step *s, uint64_
     switch (s->kind) {
     case STEP_OP:
         *answer = weir_ledger_apply(l, &s->op);
+        for (struct weir_ledger_balance row; weir_ledger_changed_next(l, &row);)
+            ;
         return 0;
     case STEP_EPOCH:
         return weir_ledger_epoch_begin(l, epoch) ? 1 : 0;
@@ -576,7 +593,10 @@ static uint32_t step_ledger(struct weir_ledger *l, const struct step *s, uint64_
     case STEP_FORGET:
         break;
     }
-    return weir_ledger_forget(l, s->keep, s->most);
+    uint32_t count = weir_ledger_forget(l, s->keep, s->most);
+    for (struct weir_ledger_balance row; weir_ledger_changed_next(l, &row);)
+        ;
+    return count;
 }
 
 static uint32_t step_naive(struct naive *n, const struct step *s, struct weir_ledger_answer *answer)
