@@ -132,6 +132,20 @@ static const char *amounts_wrong(const struct weir_journal_record *r)
     return r->after_tok == 0 ? NULL : "only records of holds have amounts before and after";
 }
 
+static const char *chain_wrong(const struct weir_journal_link *chain, uint8_t depth)
+{
+    if (depth < 1 || depth > WEIR_LEDGER_DEPTH_MAX)
+        return "a chain has 1 .. WEIR_LEDGER_DEPTH_MAX balances";
+    for (uint8_t i = 0; i < depth; i++) {
+        if (chain[i].scope_id < 1)
+            return "ids of scopes start at 1";
+        for (uint8_t k = 0; k < i; k++)
+            if (chain[k].scope_id == chain[i].scope_id)
+                return "a chain names a scope once";
+    }
+    return NULL;
+}
+
 const char *weir_journal_record_wrong(const struct weir_journal_record *r)
 {
     if (r->kind < WEIR_JOURNAL_RESERVE || r->kind > WEIR_JOURNAL_WINDOW)
@@ -148,17 +162,11 @@ const char *weir_journal_record_wrong(const struct weir_journal_record *r)
     if ((r->estimated && r->kind != WEIR_JOURNAL_SETTLE) ||
         ((r->is_configured || r->lapse_refunds) && r->kind != WEIR_JOURNAL_SCOPE))
         return "a flag belongs to its kind";
-    if (r->depth < 1 || r->depth > WEIR_LEDGER_DEPTH_MAX)
-        return "a chain has 1 .. WEIR_LEDGER_DEPTH_MAX balances";
+    wrong = chain_wrong(r->chain, r->depth);
+    if (wrong)
+        return wrong;
     if ((r->kind == WEIR_JOURNAL_FORGET || r->kind == WEIR_JOURNAL_WINDOW) && r->depth != 1)
         return "FORGET and WINDOW name one scope";
-    for (uint8_t i = 0; i < r->depth; i++) {
-        if (r->chain[i].scope_id < 1)
-            return "ids of scopes start at 1";
-        for (uint8_t k = 0; k < i; k++)
-            if (r->chain[k].scope_id == r->chain[i].scope_id)
-                return "a chain names a scope once";
-    }
     if (r->text_bytes > WEIR_JOURNAL_TEXT_MAX)
         return "a text is at most WEIR_JOURNAL_TEXT_MAX bytes";
     if (r->text_bytes > 0 && r->kind != WEIR_JOURNAL_ADJUST && r->kind != WEIR_JOURNAL_SCOPE)
@@ -186,6 +194,25 @@ static void put_signed(struct weir_journal_writer *w, uint64_t value)
     put_varint(w, value << 1 ^ (0 - (value >> 63)));
 }
 
+static void put_chain(struct weir_journal_writer *w, const struct weir_journal_link *chain,
+                      uint8_t depth)
+{
+    for (uint8_t i = 0; i < depth; i++) {
+        put_varint(w, (uint64_t)chain[i].scope_id);
+        put_signed(w, chain[i].window - w->window);
+        w->window = chain[i].window;
+    }
+}
+
+size_t weir_chain_write(const struct weir_journal_link *chain, uint8_t depth,
+                        uint8_t out[WEIR_CHAIN_BYTES])
+{
+    struct weir_journal_writer w = {.out = out, .room = WEIR_CHAIN_BYTES};
+    WEIR_INVARIANT(chain_wrong(chain, depth) == NULL);
+    put_chain(&w, chain, depth);
+    return w.bytes;
+}
+
 bool weir_journal_write(struct weir_journal_writer *w, const struct weir_journal_record *r)
 {
     WEIR_INVARIANT(weir_journal_record_wrong(r) == NULL);
@@ -205,11 +232,7 @@ bool weir_journal_write(struct weir_journal_writer *w, const struct weir_journal
     } else {
         put_signed(w, (uint64_t)r->amount_tok);
     }
-    for (uint8_t i = 0; i < r->depth; i++) {
-        put_varint(w, (uint64_t)r->chain[i].scope_id);
-        put_signed(w, r->chain[i].window - w->window);
-        w->window = r->chain[i].window;
-    }
+    put_chain(w, r->chain, r->depth);
     if (r->text_bytes > 0) {
         w->out[w->bytes++] = r->text_bytes;
         memcpy(w->out + w->bytes, r->text, r->text_bytes);
@@ -282,6 +305,26 @@ static bool get_head(struct weir_journal_reader *c, struct weir_journal_record *
     return r->depth <= WEIR_LEDGER_DEPTH_MAX; /* the rest is for weir_journal_record_wrong */
 }
 
+static bool get_link(struct weir_journal_reader *c, struct weir_journal_link *link)
+{
+    uint64_t difference;
+    if (!get_amount(c, &link->scope_id) || !get_signed(c, &difference))
+        return false;
+    link->window = c->window += difference;
+    return true;
+}
+
+uint8_t weir_chain_read(const void *data, size_t bytes,
+                        struct weir_journal_link chain[WEIR_LEDGER_DEPTH_MAX])
+{
+    struct weir_journal_reader c = {.data = data, .bytes = bytes};
+    uint8_t depth = 0;
+    while (c.at < bytes)
+        if (depth >= WEIR_LEDGER_DEPTH_MAX || !get_link(&c, &chain[depth++]))
+            return 0;
+    return chain_wrong(chain, depth) ? 0 : depth;
+}
+
 static bool get_record(struct weir_journal_reader *c, struct weir_journal_record *r)
 {
     bool has_text;
@@ -299,11 +342,9 @@ static bool get_record(struct weir_journal_reader *c, struct weir_journal_record
             return false;
         r->amount_tok = (int64_t)difference;
     }
-    for (uint8_t i = 0; i < r->depth; i++) {
-        if (!get_amount(c, &r->chain[i].scope_id) || !get_signed(c, &difference))
+    for (uint8_t i = 0; i < r->depth; i++)
+        if (!get_link(c, &r->chain[i]))
             return false;
-        r->chain[i].window = c->window += difference;
-    }
     if (has_text) {
         if (!get_byte(c, &r->text_bytes) || r->text_bytes == 0 || r->text_bytes > c->bytes - c->at)
             return false;

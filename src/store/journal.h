@@ -113,6 +113,15 @@ struct weir_journal_reader {
 WEIR_MUST_USE enum weir_journal_next weir_journal_read(struct weir_journal_reader *reader,
                                                        struct weir_journal_record *record);
 
+/* A chain alone, as the rows of holds keep it: the bytes it has in a record after one of window 0.
+ * Writes at most WEIR_CHAIN_BYTES; returns how many. */
+#define WEIR_CHAIN_BYTES (WEIR_LEDGER_DEPTH_MAX * 20)
+size_t weir_chain_write(const struct weir_journal_link *chain, uint8_t depth,
+                        uint8_t out[WEIR_CHAIN_BYTES]);
+/* Its depth, or 0: these bytes are no chain. Any bytes are fine as input. */
+uint8_t weir_chain_read(const void *data, size_t bytes,
+                        struct weir_journal_link chain[WEIR_LEDGER_DEPTH_MAX]);
+
 /* The check of a row: over its number, its time, its count of records and its blob. */
 uint32_t weir_journal_crc(int64_t seq, int64_t wall_s, uint32_t count, const void *data,
                           size_t bytes);

@@ -440,6 +440,39 @@ static void journal__wrong_record__is_named(void **state)
     }
 }
 
+static void chain__any_bytes__are_the_chain_that_wrote_them_or_none(void **state)
+{
+    (void)state;
+    struct weir_journal_link chain[WEIR_LEDGER_DEPTH_MAX];
+    uint8_t bytes[WEIR_CHAIN_BYTES], again[WEIR_CHAIN_BYTES];
+    for (size_t i = 0; i < WEIR_COUNT(samples); i++) {
+        size_t count = weir_chain_write(samples[i].chain, samples[i].depth, bytes);
+        CHECK_INT(weir_chain_read(bytes, count, chain), samples[i].depth);
+        for (int k = 0; k < samples[i].depth; k++) {
+            CHECK_INT(chain[k].scope_id, samples[i].chain[k].scope_id);
+            CHECK_INT(chain[k].window, samples[i].chain[k].window);
+        }
+        for (size_t at = 0; at < count; at++)
+            for (unsigned value = 0; value < 256; value++) {
+                uint8_t *copy = copy_of(bytes, count);
+                copy[at] = (uint8_t)value;
+                uint8_t depth = weir_chain_read(copy, count, chain);
+                if (depth > 0) {
+                    size_t again_count = weir_chain_write(chain, depth, again);
+                    CHECK_MEM(again, again_count, copy, count);
+                }
+                free(copy);
+                copy = copy_of(bytes, at); /* and cut */
+                CHECK(weir_chain_read(copy, at, chain) < samples[i].depth);
+                free(copy);
+            }
+    }
+    CHECK_INT(weir_chain_read(NULL, 0, chain), 0);
+    CHECK_INT(weir_chain_read("\1\0\2\0\3\0\4\0\5\0\6\0", 12, chain), 6);
+    CHECK_INT(weir_chain_read("\1\0\2\0\3\0\4\0\5\0\6\0\7\0", 14, chain), 0);
+    CHECK_INT(weir_chain_read("\1\0\1\2", 4, chain), 0);
+}
+
 static void journal__crc__covers_what_stands_beside_the_blob(void **state)
 {
     (void)state;
@@ -481,6 +514,7 @@ int main(void)
         cmocka_unit_test(journal__random_bytes__are_read_without_harm),
         cmocka_unit_test(journal__longer_form_of_a_number__is_malformed),
         cmocka_unit_test(journal__wrong_record__is_named),
+        cmocka_unit_test(chain__any_bytes__are_the_chain_that_wrote_them_or_none),
         cmocka_unit_test(journal__crc__covers_what_stands_beside_the_blob),
         cmocka_unit_test(journal__answer__is_what_the_caller_was_told),
     };
