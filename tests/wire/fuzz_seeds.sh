@@ -4,7 +4,7 @@
 set -eu
 out=$1
 data=$(dirname "$0")/../data/wire
-mkdir -p "$out/request" "$out/usage" "$out/sse_edit" "$out/hints" "$out/encoding"
+mkdir -p "$out/request" "$out/usage" "$out/sse_edit" "$out/hints" "$out/encoding" "$out/usage_export"
 
 seed() { # room, first byte in octal, file
     { printf "$2"; cat "$3"; } >"$out/$1/$(basename "$3").$(printf %s "$2" | tr -d '\\')"
@@ -32,3 +32,4 @@ for f in "$data"/stream/*; do
 done
 rm -f "$out/part"
 for f in "$data"/http/*; do tr -d '\r' <"$f" >"$out/hints/$(basename "$f")"; done
+cp "$data"/usage/* "$out/usage_export"
