@@ -119,6 +119,7 @@ void flow_free(struct weir_flow *f, struct flow_request *r)
     WEIR_INVARIANT(f->requests_now > 0);
     f->requests_now--;
     f->tenants[r->tenant].alive--;
+    f->overruns_now -= r->is_overrun;
     r->state = FLOW_FREE;
     r->effects = 0;
     r->next_effect_1 = f->free_1;
@@ -166,6 +167,7 @@ static void flow_hold_close(struct weir_flow *f, struct flow_request *r, enum we
     WEIR_INVARIANT(kind == WEIR_EFFECT_SETTLE || !r->was_sent);
     r->hold = FLOW_HOLD_CLOSED;
     f->holds_now--;
+    flow_untell(r, WEIR_EFFECT_EXTEND);
     flow_tell(f, r, kind);
 }
 
@@ -299,6 +301,7 @@ static void arrive_fill(struct weir_flow *f, struct flow_request *r, const struc
                                .is_repeatable = a->repeatable,
                                .is_metered = a->metered || a->fixed_cost_tok > 0,
                                .is_fixed_cost = a->fixed_cost_tok > 0,
+                               .is_limited = a->output_limit_tok > 0 || a->no_output,
                                .tenant = a->tenant,
                                .model = a->model,
                                .scope = weir_gate_tenant_rules(f->gate, a->tenant)->scope,
@@ -311,7 +314,8 @@ static void arrive_fill(struct weir_flow *f, struct flow_request *r, const struc
                                .queued_ns = now_ns,
                                .busy_scope = WEIR_NONE,
                                .estimate = *estimate};
-    r->summary.estimate_tok = estimate->input_tok + estimate->output_tok;
+    r->held_tok = estimate->input_tok + estimate->output_tok;
+    r->summary.estimate_tok = r->held_tok;
     r->summary.usage = (struct weir_flow_usage){-1, -1, -1, -1};
     r->summary.arrived_ns = now_ns;
     r->summary.upstream = WEIR_NONE;
@@ -358,15 +362,12 @@ enum weir_refusal weir_flow_arrive(struct weir_flow *f, const struct weir_arriva
     *request = flow_id(f, r);
     if (!r->is_metered) {
         r->hold = FLOW_HOLD_UNNEEDED;
-    } else if (f->tenants[a->tenant].busy_first_1) {
+    } else if (f->tenants[a->tenant].lines[FLOW_LINE_BUSY].first_1) {
         r->state = FLOW_BUSY; /* behind those of its tenant that wait for budget already */
         weir_gate_set_aside(f->gate, slot);
-        flow_busy_add(f, r);
+        flow_busy_add(f, r, FLOW_LINE_BUSY);
     } else {
-        r->hold = FLOW_HOLD_ASKED;
-        r->busy_epoch = f->busy_epoch;
-        f->holds_now++;
-        flow_tell(f, r, WEIR_EFFECT_RESERVE);
+        flow_reserve_ask(f, r);
     }
     return WEIR_REFUSAL_NONE;
 }

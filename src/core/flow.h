@@ -25,7 +25,12 @@
  *     v
  *   (gone)    FINISH is out
  *
- *   BUSY      beside WAITING: outside the queue because holds of others take the budget's rest
+ *   BUSY      beside WAITING: outside the queue because holds of others take the budget's rest, or
+ *             (policy QUEUE) because it is spent until the next window
+ *
+ * A spent budget's policy FALLBACK moves the request to another pool and reserves anew, under a new
+ * hold on the fallback's scope; the old hold was never held. That happens once in a request's life
+ * and before its first dispatch. A running answer that passes its hold has it enlarged (EXTEND).
  *
  * What holds after every call: a record owns at most one hold and one permit; each is given back
  * exactly once on every way out; permits_now of an upstream is the number of its GRANTED..ANSWERING
@@ -125,8 +130,26 @@ enum weir_reserve_answer {
     WEIR_RESERVE_UNAVAILABLE
 };
 
+/* What a spent budget does with a request; of the scope that refused. */
+enum weir_exhausted_policy {
+    WEIR_EXHAUSTED_REFUSE,
+    WEIR_EXHAUSTED_FALLBACK, /* to another pool, charged to another scope */
+    WEIR_EXHAUSTED_QUEUE     /* waits for the window's next start, if that is before its deadline */
+};
+
+/* The ledger's answer, with what the host knows of the scope that refused. */
+struct weir_reserve_told {
+    enum weir_reserve_answer answer;
+    uint32_t scope;                    /* BUSY, EXHAUSTED, NEVER: which refused, else WEIR_NONE */
+    enum weir_exhausted_policy policy; /* EXHAUSTED, as all below */
+    uint32_t fallback_pool, fallback_scope; /* FALLBACK */
+    uint64_t hold;                          /* FALLBACK: a new id to reserve under */
+    uint64_t reset_ns; /* loop time of that scope's next window; WEIR_NEVER_NS: none known */
+};
+
 enum weir_effect_kind {
     WEIR_EFFECT_RESERVE,  /* submit: hold, scope, tokens; answer with weir_flow_reserved */
+    WEIR_EFFECT_EXTEND,   /* submit: hold, tokens (the new whole); answer with weir_flow_extended */
     WEIR_EFFECT_DISPATCH, /* call upstream; the permit is taken and the hold is durable */
     WEIR_EFFECT_CANCEL,   /* close the upstream call (or drain it under a cap), then weir_flow_ended
                            */
@@ -160,14 +183,14 @@ struct weir_effect {
     uint32_t tenant;
     uint32_t model;
     uint32_t upstream;            /* DISPATCH, SETTLE */
-    uint64_t hold;                /* RESERVE, VOID, SETTLE */
-    uint32_t scope;               /* RESERVE, VOID, SETTLE */
-    uint64_t tokens;              /* RESERVE: estimate; SETTLE: actual */
+    uint64_t hold;                /* RESERVE, EXTEND, VOID, SETTLE */
+    uint32_t scope;               /* RESERVE, EXTEND, VOID, SETTLE */
+    uint64_t tokens;              /* RESERVE: estimate; EXTEND: new whole; SETTLE: actual */
     bool estimated;               /* SETTLE: no usage was reported */
     struct weir_flow_usage usage; /* SETTLE */
     struct weir_refused refused;  /* REFUSE, CUT */
-    uint64_t deadline_ns; /* RESERVE: when it leaves the queue; DISPATCH: total deadline of the
-                             request */
+    uint64_t deadline_ns; /* RESERVE: when it leaves the queue; EXTEND: when the answer is of no use
+                             any more; DISPATCH: total deadline of the request */
     const struct weir_flow_summary *summary; /* FINISH: valid until the next call */
 };
 
@@ -207,12 +230,27 @@ WEIR_MUST_USE enum weir_refusal weir_flow_precheck(struct weir_flow *f, uint32_t
                                                    uint32_t pool, uint64_t queue_deadline_ns,
                                                    uint64_t now_ns, struct weir_refused *refused);
 
-/* The ledger's answer to RESERVE, exactly one for each. scope: which one refused. */
-void weir_flow_reserved(struct weir_flow *f, uint64_t request, enum weir_reserve_answer answer,
-                        uint32_t scope, uint64_t now_ns);
-/* A hold was settled or voided, or a grant rose: BUSY requests are tried again, the oldest of each
- * tenant first. scope is a hint and may be WEIR_NONE. */
+/* The ledger's answer to RESERVE, exactly one for each. */
+void weir_flow_reserved(struct weir_flow *f, uint64_t request, const struct weir_reserve_told *told,
+                        uint64_t now_ns);
+/* A hold was settled or voided: requests that wait for holds of others are tried again, the oldest
+ * of each tenant first. scope is a hint and may be WEIR_NONE. */
 void weir_flow_budget_freed(struct weir_flow *f, uint32_t scope, uint64_t now_ns);
+/* A window began, a grant rose, or committed tokens were taken back: in the next pump those whom
+ * this scope refused as spent (WEIR_NONE: any scope) are tried again too. Without it they wait to
+ * their deadlines: the flow does not go by reset_ns. */
+void weir_flow_budget_raised(struct weir_flow *f, uint32_t scope);
+
+/* How far a running answer has come: the last values told (-1: not yet) and the bytes of output
+ * seen. When the use so far passes the hold, an EXTEND is asked for; one at a time.
+ * Returns the output bytes from which on it is worth being told again; UINT64_MAX: never. */
+WEIR_MUST_USE uint64_t weir_flow_progress(struct weir_flow *f, uint64_t request, int64_t input_tok,
+                                          int64_t output_tok, uint64_t output_seen_bytes,
+                                          uint64_t now_ns);
+/* The ledger's answer to EXTEND; one that comes too late is ignored. On a refusal the answer is cut
+ * or goes on as an overrun (weir_tenant_rules.overrun_cuts). scope: which one refused. */
+void weir_flow_extended(struct weir_flow *f, uint64_t request, enum weir_reserve_answer answer,
+                        uint32_t scope, uint64_t now_ns);
 
 void weir_flow_sent(struct weir_flow *f, uint64_t request, uint64_t now_ns);
 /* The answer's status line and head came. pause_ns: a 429's own hint, 0 when none.
@@ -253,6 +291,8 @@ struct weir_flow_view {
     uint64_t waiting_bytes_now;
     uint64_t refusals[WEIR_REFUSAL_COUNT]; /* since start, by reason; those the host refused are not
                                               here */
+    uint32_t overruns_now;                 /* answers running beyond a hold that could not grow */
+    uint64_t overruns, overruns_cut;       /* such, since start; those of them that were cut */
 };
 void weir_flow_tenant_view(const struct weir_flow *f, uint32_t tenant, uint64_t now_ns,
                            struct weir_tenant_view *view);

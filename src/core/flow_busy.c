@@ -1,89 +1,98 @@
-/* flow_busy: requests outside the queue because holds of others take the rest of their budget.
+/* flow_busy: requests outside the queue for their budget's sake.
  *
- * Each tenant's are a FIFO, and the tenants that have any are a ring. When budget is freed, a sweep
- * asks the ledger again for the head of each FIFO, a few at a time, once around the ring; who is
- * answered HELD joins the queue and the one behind is asked. So a freed hold costs a few reserves,
- * not one for each that waits, and nobody is passed by those of the tenant that came later. */
+ * Each tenant has two lines of them, FIFOs both. In BUSY are those for whom holds of others take
+ * the rest: when budget is freed, a sweep asks the ledger again for the head of each tenant's, a
+ * few at a time, once around the ring of tenants that have any; who is answered HELD joins the
+ * queue and the one behind is asked. So a freed hold costs a few reserves, not one for each that
+ * waits, and nobody is passed by those of the tenant that came later.
+ *
+ * In SPENT are those for whom only a new window (or a larger grant) helps. They hold nobody up:
+ * what still fits the budget passes them. When it comes they move behind those in BUSY, in order,
+ * and are asked as these are. */
 #include "core/flow_private.h"
 
 #define BUSY_ASKED_MAX 8
 
-void flow_busy_add(struct weir_flow *f, struct flow_request *r)
+static void ring_add(struct weir_flow *f, uint32_t tenant, enum flow_line line)
 {
-    struct flow_tenant *t = &f->tenants[r->tenant];
-    uint32_t self_1 = flow_slot(f, r) + 1, tenant_1 = r->tenant + 1;
-    r->busy_next_1 = 0;
-    r->busy_prev_1 = t->busy_last_1;
-    if (t->busy_last_1)
-        f->requests[t->busy_last_1 - 1].busy_next_1 = self_1;
-    t->busy_last_1 = self_1;
-    if (t->busy_first_1)
-        return;
-    t->busy_first_1 = self_1;
-    f->busy_tenants++;
-    if (!f->busy_ring_1) {
-        f->busy_ring_1 = t->ring_next_1 = t->ring_prev_1 = tenant_1;
+    struct flow_tenant_line *t = &f->tenants[tenant].lines[line];
+    f->ring_count[line]++;
+    if (!f->ring_1[line]) {
+        f->ring_1[line] = t->ring_next_1 = t->ring_prev_1 = tenant + 1;
         return;
     }
-    struct flow_tenant *next = &f->tenants[f->busy_ring_1 - 1];
-    t->ring_next_1 = f->busy_ring_1;
+    struct flow_tenant_line *next = &f->tenants[f->ring_1[line] - 1].lines[line];
+    t->ring_next_1 = f->ring_1[line];
     t->ring_prev_1 = next->ring_prev_1;
-    f->tenants[next->ring_prev_1 - 1].ring_next_1 = tenant_1;
-    next->ring_prev_1 = tenant_1;
+    f->tenants[next->ring_prev_1 - 1].lines[line].ring_next_1 = tenant + 1;
+    next->ring_prev_1 = tenant + 1;
 }
 
-static void busy_ring_remove(struct weir_flow *f, uint32_t tenant)
+static void ring_remove(struct weir_flow *f, uint32_t tenant, enum flow_line line)
 {
-    struct flow_tenant *t = &f->tenants[tenant];
-    f->busy_tenants--;
-    if (f->busy_ring_1 == tenant + 1)
-        f->busy_ring_1 = t->ring_next_1 == tenant + 1 ? 0 : t->ring_next_1;
-    f->tenants[t->ring_prev_1 - 1].ring_next_1 = t->ring_next_1;
-    f->tenants[t->ring_next_1 - 1].ring_prev_1 = t->ring_prev_1;
+    struct flow_tenant_line *t = &f->tenants[tenant].lines[line];
+    f->ring_count[line]--;
+    if (f->ring_1[line] == tenant + 1)
+        f->ring_1[line] = t->ring_next_1 == tenant + 1 ? 0 : t->ring_next_1;
+    f->tenants[t->ring_prev_1 - 1].lines[line].ring_next_1 = t->ring_next_1;
+    f->tenants[t->ring_next_1 - 1].lines[line].ring_prev_1 = t->ring_prev_1;
     t->ring_next_1 = t->ring_prev_1 = 0;
+}
+
+void flow_busy_add(struct weir_flow *f, struct flow_request *r, enum flow_line line)
+{
+    struct flow_tenant_line *t = &f->tenants[r->tenant].lines[line];
+    uint32_t self_1 = flow_slot(f, r) + 1;
+    r->line = line;
+    r->line_next_1 = 0;
+    r->line_prev_1 = t->last_1;
+    if (t->last_1)
+        f->requests[t->last_1 - 1].line_next_1 = self_1;
+    t->last_1 = self_1;
+    if (t->first_1)
+        return;
+    t->first_1 = self_1;
+    ring_add(f, r->tenant, line);
 }
 
 void flow_busy_remove(struct weir_flow *f, struct flow_request *r)
 {
-    struct flow_tenant *t = &f->tenants[r->tenant];
-    if (r->busy_prev_1)
-        f->requests[r->busy_prev_1 - 1].busy_next_1 = r->busy_next_1;
+    struct flow_tenant_line *t = &f->tenants[r->tenant].lines[r->line];
+    if (r->line_prev_1)
+        f->requests[r->line_prev_1 - 1].line_next_1 = r->line_next_1;
     else
-        t->busy_first_1 = r->busy_next_1;
-    if (r->busy_next_1)
-        f->requests[r->busy_next_1 - 1].busy_prev_1 = r->busy_prev_1;
+        t->first_1 = r->line_next_1;
+    if (r->line_next_1)
+        f->requests[r->line_next_1 - 1].line_prev_1 = r->line_prev_1;
     else
-        t->busy_last_1 = r->busy_prev_1;
-    r->busy_next_1 = r->busy_prev_1 = 0;
-    if (!t->busy_first_1)
-        busy_ring_remove(f, r->tenant);
+        t->last_1 = r->line_prev_1;
+    r->line_next_1 = r->line_prev_1 = 0;
+    if (!t->first_1)
+        ring_remove(f, r->tenant, r->line);
 }
 
 void flow_busy_ask_head(struct weir_flow *f, uint32_t tenant)
 {
-    uint32_t first_1 = f->tenants[tenant].busy_first_1;
+    uint32_t first_1 = f->tenants[tenant].lines[FLOW_LINE_BUSY].first_1;
     if (!first_1)
         return;
     struct flow_request *r = &f->requests[first_1 - 1];
     if (r->hold != FLOW_HOLD_NONE)
         return; /* asked already: if budget was freed since, its answer asks again */
-    r->hold = FLOW_HOLD_ASKED;
     r->is_busy_retry = true;
-    r->busy_epoch = f->busy_epoch;
-    f->holds_now++;
     f->busy_asked++;
-    flow_tell(f, r, WEIR_EFFECT_RESERVE);
+    flow_reserve_ask(f, r);
 }
 
 void flow_busy_sweep(struct weir_flow *f)
 {
-    while (f->busy_sweep_left > 0 && f->busy_ring_1 && f->busy_asked < BUSY_ASKED_MAX) {
-        uint32_t tenant = f->busy_ring_1 - 1;
-        f->busy_ring_1 = f->tenants[tenant].ring_next_1;
+    while (f->busy_sweep_left > 0 && f->ring_1[FLOW_LINE_BUSY] && f->busy_asked < BUSY_ASKED_MAX) {
+        uint32_t tenant = f->ring_1[FLOW_LINE_BUSY] - 1;
+        f->ring_1[FLOW_LINE_BUSY] = f->tenants[tenant].lines[FLOW_LINE_BUSY].ring_next_1;
         f->busy_sweep_left--;
         flow_busy_ask_head(f, tenant);
     }
-    if (!f->busy_ring_1)
+    if (!f->ring_1[FLOW_LINE_BUSY])
         f->busy_sweep_left = 0;
 }
 
@@ -101,6 +110,42 @@ void weir_flow_budget_freed(struct weir_flow *f, uint32_t scope, uint64_t now_ns
     (void)scope; /* which scopes share a parent is the ledger's to know: all are asked */
     (void)now_ns;
     f->busy_epoch++;
-    f->busy_sweep_left = f->busy_tenants;
+    f->busy_sweep_left = f->ring_count[FLOW_LINE_BUSY];
     flow_busy_sweep(f);
+}
+
+void weir_flow_budget_raised(struct weir_flow *f, uint32_t scope)
+{
+    f->raise_epoch++;
+    f->raised_scope = f->is_raised && f->raised_scope != scope ? WEIR_NONE : scope;
+    f->is_raised = true;
+}
+
+/* Those of one tenant that this helps go over to BUSY. */
+static void raise_tenant(struct weir_flow *f, uint32_t tenant, uint32_t scope)
+{
+    uint32_t at_1 = f->tenants[tenant].lines[FLOW_LINE_SPENT].first_1;
+    while (at_1) {
+        struct flow_request *r = &f->requests[at_1 - 1];
+        at_1 = r->line_next_1;
+        if (scope != WEIR_NONE && r->busy_scope != scope)
+            continue;
+        flow_busy_remove(f, r);
+        flow_busy_add(f, r, FLOW_LINE_BUSY);
+    }
+}
+
+/* Many windows begin at midnight: one walk for all that were raised since the last pump. */
+void flow_busy_raise(struct weir_flow *f)
+{
+    if (!f->is_raised)
+        return;
+    f->is_raised = false;
+    uint32_t next_1 = f->ring_1[FLOW_LINE_SPENT];
+    for (uint32_t left = f->ring_count[FLOW_LINE_SPENT]; left > 0; left--) {
+        uint32_t tenant = next_1 - 1;
+        next_1 = f->tenants[tenant].lines[FLOW_LINE_SPENT].ring_next_1;
+        raise_tenant(f, tenant, f->raised_scope);
+    }
+    weir_flow_budget_freed(f, WEIR_NONE, 0);
 }

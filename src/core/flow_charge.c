@@ -16,7 +16,7 @@ static bool charge_is_error(uint32_t status)
     return status >= 400;
 }
 
-static uint64_t charge_cap(uint64_t tok)
+uint64_t flow_charge_cap(uint64_t tok)
 {
     return weir_min_u64(tok, (uint64_t)WEIR_TOK_MAX / 2);
 }
@@ -51,10 +51,10 @@ static enum weir_breaker_outcome charge_outcome(const struct flow_request *r,
 static uint64_t charge_output(const struct flow_request *r, const struct weir_call_facts *facts,
                               bool *is_estimated)
 {
-    uint64_t seen_tok = charge_cap(weir_estimate_output_tok(facts->output_seen_bytes));
+    uint64_t seen_tok = flow_charge_cap(weir_estimate_output_tok(facts->output_seen_bytes));
     bool is_whole = facts->end == WEIR_CALL_COMPLETE || facts->usage_is_final;
     if (facts->usage.output_tok >= 0) {
-        uint64_t told_tok = charge_cap((uint64_t)facts->usage.output_tok);
+        uint64_t told_tok = flow_charge_cap((uint64_t)facts->usage.output_tok);
         if (is_whole || told_tok >= seen_tok)
             return told_tok;
         *is_estimated = true;
@@ -62,7 +62,7 @@ static uint64_t charge_output(const struct flow_request *r, const struct weir_ca
     }
     *is_estimated = true;
     if (is_whole && seen_tok == 0 && facts->answer_bytes > 0 && facts->usage.input_tok < 0)
-        return charge_cap(r->estimate.output_tok);
+        return flow_charge_cap(r->estimate.output_tok);
     return seen_tok;
 }
 
@@ -76,12 +76,12 @@ static void charge_metered(const struct flow_request *r, const struct weir_call_
         return;
     }
     if (r->is_fixed_cost) {
-        c->used.input_tok = charge_cap(r->estimate.input_tok);
+        c->used.input_tok = flow_charge_cap(r->estimate.input_tok);
         return;
     }
     c->is_estimated = usage->input_tok < 0;
     c->used.input_tok =
-        charge_cap(usage->input_tok >= 0 ? (uint64_t)usage->input_tok : r->estimate.input_tok);
+        flow_charge_cap(usage->input_tok >= 0 ? (uint64_t)usage->input_tok : r->estimate.input_tok);
     if (usage->cached_tok > 0)
         c->used.cached_tok = weir_min_u64((uint64_t)usage->cached_tok, c->used.input_tok);
     c->used.output_tok = charge_output(r, facts, &c->is_estimated);

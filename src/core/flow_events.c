@@ -30,81 +30,6 @@ void flow_return_unused(struct weir_flow *f, struct flow_request *r, uint64_t no
     weir_gate_release(f->gate, flow_slot(f, r), &unused, now_ns);
 }
 
-/* The ledger said no for good. */
-static void reserved_refused(struct weir_flow *f, struct flow_request *r,
-                             enum weir_reserve_answer answer, uint32_t scope)
-{
-    enum weir_refusal reason = WEIR_REFUSAL_LEDGER_UNAVAILABLE;
-    uint64_t hint_ns = FLOW_HINT_SHORT_NS;
-    if (answer == WEIR_RESERVE_EXHAUSTED || answer == WEIR_RESERVE_NEVER) {
-        reason =
-            answer == WEIR_RESERVE_NEVER ? WEIR_REFUSAL_TOO_LARGE : WEIR_REFUSAL_BUDGET_EXHAUSTED;
-        hint_ns = 0; /* the window's next start is the ledger's to know */
-    } else {
-        scope = WEIR_NONE;
-    }
-    struct weir_refused refused = flow_refused(reason, hint_ns, scope, WEIR_NONE);
-    flow_refuse(f, r, &refused);
-}
-
-static void reserved_busy(struct weir_flow *f, struct flow_request *r, uint32_t scope,
-                          uint64_t now_ns)
-{
-    uint32_t slot = flow_slot(f, r);
-    r->busy_scope = scope;
-    if (r->state == FLOW_WAITING) {
-        weir_gate_set_aside(f->gate, slot);
-    } else if (r->state == FLOW_GRANTED) {
-        weir_gate_return_aside(f->gate, slot,
-                               weir_min_u64(r->queue_deadline_ns, r->total_deadline_ns), now_ns);
-    }
-    if (r->state != FLOW_BUSY) {
-        r->state = FLOW_BUSY;
-        flow_busy_add(f, r);
-    }
-    /* Budget may have been freed between the ledger's answer and now. */
-    if (r->busy_epoch != f->busy_epoch)
-        flow_busy_ask_head(f, r->tenant);
-}
-
-void weir_flow_reserved(struct weir_flow *f, uint64_t request, enum weir_reserve_answer answer,
-                        uint32_t scope, uint64_t now_ns)
-{
-    struct flow_request *r = flow_find(f, request);
-    if (!r || r->hold != FLOW_HOLD_ASKED || r->effects & UINT32_C(1) << WEIR_EFFECT_RESERVE)
-        return;
-    uint32_t slot = flow_slot(f, r), tenant = r->tenant;
-    bool is_held = answer == WEIR_RESERVE_HELD;
-    r->hold = is_held ? FLOW_HOLD_HELD : FLOW_HOLD_NONE;
-    f->holds_now -= !is_held;
-    flow_busy_answered(f, r);
-    if (r->state == FLOW_LEAVING) {
-        flow_leave(f, r);
-    } else if (answer == WEIR_RESERVE_BUSY) {
-        reserved_busy(f, r, scope, now_ns);
-    } else if (r->state == FLOW_BUSY) {
-        flow_busy_remove(f, r);
-        if (is_held) {
-            r->state = FLOW_WAITING;
-            weir_gate_rejoin(f->gate, slot, now_ns);
-        } else {
-            weir_gate_leave(f->gate, slot);
-            reserved_refused(f, r, answer, scope);
-        }
-        flow_busy_ask_head(f, tenant);
-    } else if (is_held) {
-        if (r->state == FLOW_GRANTED)
-            flow_start(f, r, now_ns);
-    } else {
-        if (r->state == FLOW_GRANTED)
-            flow_return_unused(f, r, now_ns);
-        else
-            weir_gate_leave(f->gate, slot);
-        reserved_refused(f, r, answer, scope);
-    }
-    flow_busy_sweep(f);
-}
-
 void weir_flow_sent(struct weir_flow *f, uint64_t request, uint64_t now_ns)
 {
     struct flow_request *r = flow_find(f, request);
@@ -243,7 +168,8 @@ void flow_abandon(struct weir_flow *f, struct flow_request *r, uint64_t now_ns)
         flow_waited(r, now_ns);
         weir_gate_leave(f->gate, flow_slot(f, r));
         flow_leave(f, r);
-        flow_busy_ask_head(f, tenant);
+        if (r->line == FLOW_LINE_BUSY)
+            flow_busy_ask_head(f, tenant);
         return;
     case FLOW_WAITING:
         flow_waited(r, now_ns);

@@ -1,4 +1,4 @@
-/* flow_private: what flow.c, flow_busy.c, flow_charge.c and flow_view.c share. Nobody else includes
+/* flow_private: what the files of the flow share. Nobody else includes
  * it. */
 #ifndef WEIR_CORE_FLOW_PRIVATE_H
 #define WEIR_CORE_FLOW_PRIVATE_H
@@ -28,6 +28,13 @@ enum flow_hold {
     FLOW_HOLD_CLOSED /* void or settle is out, or about to be */
 };
 
+/* What a BUSY request waits for. Each tenant has a FIFO for each. */
+enum flow_line {
+    FLOW_LINE_BUSY, /* that holds of others end: asked again whenever budget is freed */
+    FLOW_LINE_SPENT /* that a window begins or a grant rises: asked again only then */
+};
+#define FLOW_LINE_COUNT 2
+
 struct flow_request {
     uint32_t generation;
     enum flow_state state;
@@ -46,9 +53,14 @@ struct flow_request {
     bool is_retry_wanted; /* the head was not passed on, another target is to be tried */
     bool is_busy_retry;   /* its RESERVE is one of the sweep's */
     bool was_estimated;   /* an earlier attempt was charged by our count */
+    bool is_fallen;       /* moved to a fallback: its second hold is the last */
+    bool is_limited;      /* its output limit is its own: the provider keeps to it */
+    bool is_extending;    /* EXTEND is out, or about to be */
+    bool is_overrun;      /* its hold could not grow */
+    enum flow_line line;  /* BUSY: in which */
     uint32_t busy_scope;
-    uint32_t busy_epoch; /* of the budget when it asked */
-    uint32_t busy_next_1, busy_prev_1;
+    uint32_t busy_epoch, raise_epoch; /* of the budget when it asked */
+    uint32_t line_next_1, line_prev_1;
     uint32_t tenant, model, scope, choices;
     uint64_t hold_id;
     void *host;
@@ -57,15 +69,22 @@ struct flow_request {
     uint64_t total_deadline_ns;
     uint64_t queued_ns;
     uint64_t earlier_tok; /* charged for earlier attempts */
+    uint64_t held_tok;    /* of its hold */
+    uint64_t extend_tok, extend_by_ns;
+    uint64_t reset_ns; /* SPENT: when the window begins */
     struct weir_estimate estimate;
     struct weir_refused refused; /* for REFUSE and CUT; before that, how the last attempt failed */
     struct weir_flow_summary summary;
 };
 
+struct flow_tenant_line {
+    uint32_t first_1, last_1;
+    uint32_t ring_next_1, ring_prev_1; /* among tenants that have any in this line */
+};
+
 struct flow_tenant {
-    uint32_t busy_first_1, busy_last_1;
-    uint32_t ring_next_1, ring_prev_1; /* among tenants with BUSY requests */
-    uint32_t alive;                    /* records that name it */
+    struct flow_tenant_line lines[FLOW_LINE_COUNT];
+    uint32_t alive; /* records that name it */
     uint64_t admitted, refused, finished;
     uint64_t input_tok, output_tok, estimated_requests;
 };
@@ -83,9 +102,14 @@ struct weir_flow {
     bool is_draining;
     uint64_t drain_queue_ns, drain_cut_ns; /* WEIR_NEVER_NS: done or not asked */
     bool is_queue_over;
-    uint32_t busy_ring_1; /* the tenant whose head is tried next */
-    uint32_t busy_tenants, busy_sweep_left, busy_asked;
-    uint32_t busy_epoch; /* counts the times that budget was freed */
+    uint32_t ring_1[FLOW_LINE_COUNT];     /* BUSY: the tenant whose head is tried next */
+    uint32_t ring_count[FLOW_LINE_COUNT]; /* tenants in it */
+    uint32_t busy_sweep_left, busy_asked;
+    uint32_t busy_epoch, raise_epoch; /* count the times that budget was freed, and raised */
+    bool is_raised;                   /* since the last pump */
+    uint32_t raised_scope;            /* WEIR_NONE: several, or not known */
+    uint32_t overruns_now;
+    uint64_t overruns, overruns_cut;
     uint64_t refusals[WEIR_REFUSAL_COUNT];
 };
 
@@ -127,15 +151,23 @@ static inline struct weir_refused flow_refused(enum weir_refusal reason, uint64_
         .reason = reason, .hint_ns = hint_ns, .scope = scope, .upstream = upstream};
 }
 
-/* flow_busy.c: the requests that wait for budget. */
-void flow_busy_add(struct weir_flow *f, struct flow_request *r);
+/* flow_reserve.c: RESERVE is told, whatever became of an earlier one. */
+void flow_reserve_ask(struct weir_flow *f, struct flow_request *r);
+/* Why one in the line SPENT goes without. */
+struct weir_refused flow_reserve_spent(uint32_t scope, uint64_t reset_ns, uint64_t now_ns);
+
+/* flow_busy.c: the requests that wait for budget. They are BUSY, and ASIDE in the gate. */
+void flow_busy_add(struct weir_flow *f, struct flow_request *r, enum flow_line line);
 void flow_busy_remove(struct weir_flow *f, struct flow_request *r);
 /* A RESERVE of the sweep was answered, or the head of a tenant's list changed. */
 void flow_busy_answered(struct weir_flow *f, struct flow_request *r);
 void flow_busy_ask_head(struct weir_flow *f, uint32_t tenant);
 void flow_busy_sweep(struct weir_flow *f);
+/* What weir_flow_budget_raised asked for. */
+void flow_busy_raise(struct weir_flow *f);
 
 /* flow_charge.c: what an attempt came to. */
+uint64_t flow_charge_cap(uint64_t tok);
 struct flow_charge {
     uint64_t tokens;
     bool is_estimated;

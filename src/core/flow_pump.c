@@ -44,6 +44,7 @@ void weir_flow_pump(struct weir_flow *f, uint64_t now_ns)
 {
     struct weir_gate_event event;
     uint32_t turned_away = 0;
+    flow_busy_raise(f);
     flow_busy_sweep(f);
     while (turned_away < PUMP_TURNED_AWAY_MAX && weir_gate_next(f->gate, now_ns, &event)) {
         struct flow_request *r = &f->requests[event.waiter];
@@ -77,12 +78,14 @@ static void tick_expired(struct weir_flow *f, struct flow_request *r, struct wei
     if (was_busy) {
         flow_busy_remove(f, r);
         refused->scope = r->busy_scope;
+        if (r->line == FLOW_LINE_SPENT) /* the window did not begin when it should have */
+            *refused = flow_reserve_spent(r->busy_scope, r->reset_ns, now_ns);
     } else if (is_ledger_late) {
         *refused =
             flow_refused(WEIR_REFUSAL_LEDGER_UNAVAILABLE, FLOW_HINT_SHORT_NS, WEIR_NONE, WEIR_NONE);
     }
     flow_refuse_waiting(f, r, refused);
-    if (was_busy)
+    if (was_busy && r->line == FLOW_LINE_BUSY)
         flow_busy_ask_head(f, tenant);
 }
 
@@ -127,6 +130,10 @@ static void next_fill(const struct weir_flow *f, struct flow_request *r, enum we
     case WEIR_EFFECT_RESERVE:
         e->tokens = r->summary.estimate_tok;
         e->deadline_ns = weir_min_u64(r->queue_deadline_ns, r->total_deadline_ns);
+        return;
+    case WEIR_EFFECT_EXTEND:
+        e->tokens = r->extend_tok;
+        e->deadline_ns = r->extend_by_ns;
         return;
     case WEIR_EFFECT_DISPATCH:
         e->deadline_ns = r->total_deadline_ns;

@@ -40,7 +40,10 @@ void weir_flow_view(const struct weir_flow *f, struct weir_flow_view *view)
                                     .waiters_now = gate.waiters_now,
                                     .in_flight_now = gate.granted_now,
                                     .holds_now = f->holds_now,
-                                    .waiting_bytes_now = gate.waiting_bytes_now};
+                                    .waiting_bytes_now = gate.waiting_bytes_now,
+                                    .overruns_now = f->overruns_now,
+                                    .overruns = f->overruns,
+                                    .overruns_cut = f->overruns_cut};
     for (uint32_t i = 0; i < WEIR_REFUSAL_COUNT; i++)
         view->refusals[i] = f->refusals[i];
 }
@@ -82,7 +85,7 @@ bool weir_flow_hold_view(const struct weir_flow *f, uint32_t *cursor, uint64_t n
         if (r->state == FLOW_FREE || (r->hold != FLOW_HOLD_ASKED && r->hold != FLOW_HOLD_HELD))
             continue;
         *view = (struct weir_hold_view){.hold = r->hold_id,
-                                        .estimate_tok = r->summary.estimate_tok,
+                                        .estimate_tok = r->held_tok,
                                         .age_ns = weir_sub_sat_u64(now_ns, r->summary.arrived_ns),
                                         .tenant = r->tenant,
                                         .model = r->model,
@@ -153,6 +156,7 @@ static void audit_hold(const struct flow_request *r)
         break;
     }
     WEIR_INVARIANT(!audit_has(r, WEIR_EFFECT_RESERVE) || r->hold == FLOW_HOLD_ASKED);
+    WEIR_INVARIANT(!audit_has(r, WEIR_EFFECT_EXTEND) || r->hold == FLOW_HOLD_HELD);
     WEIR_INVARIANT(!audit_has(r, WEIR_EFFECT_DISPATCH) || r->state == FLOW_CALLING);
     WEIR_INVARIANT(!audit_has(r, WEIR_EFFECT_VOID) || r->hold == FLOW_HOLD_CLOSED);
     WEIR_INVARIANT(!audit_has(r, WEIR_EFFECT_SETTLE) || r->hold == FLOW_HOLD_CLOSED);
@@ -161,35 +165,57 @@ static void audit_hold(const struct flow_request *r)
     WEIR_INVARIANT(r->effects == 0 || r->is_listed);
 }
 
-static void audit_busy(const struct weir_flow *f, uint32_t busy)
+/* One tenant's line: linked both ways, of its own and BUSY ones. Returns how many stand in it. */
+static uint32_t audit_line(const struct weir_flow *f, uint32_t tenant, enum flow_line line)
 {
-    uint32_t tenants = 0, listed = 0;
-    for (uint32_t tenant = 0; tenant < f->limits.tenants_max; tenant++) {
-        uint32_t first_1 = f->tenants[tenant].busy_first_1, prev_1 = 0;
-        tenants += first_1 != 0;
-        for (uint32_t at_1 = first_1; at_1; at_1 = f->requests[at_1 - 1].busy_next_1) {
-            WEIR_INVARIANT(f->requests[at_1 - 1].state == FLOW_BUSY);
-            WEIR_INVARIANT(f->requests[at_1 - 1].tenant == tenant);
-            WEIR_INVARIANT(f->requests[at_1 - 1].busy_prev_1 == prev_1);
-            prev_1 = at_1;
-            listed++;
-        }
-        WEIR_INVARIANT(f->tenants[tenant].busy_last_1 == prev_1);
+    const struct flow_tenant_line *t = &f->tenants[tenant].lines[line];
+    uint32_t prev_1 = 0, listed = 0;
+    for (uint32_t at_1 = t->first_1; at_1; at_1 = f->requests[at_1 - 1].line_next_1) {
+        const struct flow_request *r = &f->requests[at_1 - 1];
+        WEIR_INVARIANT(r->state == FLOW_BUSY);
+        WEIR_INVARIANT(r->tenant == tenant);
+        WEIR_INVARIANT(r->line == line);
+        WEIR_INVARIANT(r->line_prev_1 == prev_1);
+        WEIR_INVARIANT(line == FLOW_LINE_BUSY || r->hold == FLOW_HOLD_NONE);
+        prev_1 = at_1;
+        listed++;
     }
-    WEIR_INVARIANT(f->busy_tenants == tenants);
-    WEIR_INVARIANT(listed == busy);
+    WEIR_INVARIANT(t->last_1 == prev_1);
+    return listed;
+}
+
+static void audit_ring(const struct weir_flow *f, enum flow_line line, uint32_t tenants)
+{
     uint32_t ring = 0;
-    for (uint32_t at_1 = f->busy_ring_1; at_1; at_1 = f->tenants[at_1 - 1].ring_next_1) {
+    WEIR_INVARIANT(f->ring_count[line] == tenants);
+    for (uint32_t at_1 = f->ring_1[line]; at_1;) {
         ring++;
-        if (f->tenants[at_1 - 1].ring_next_1 == f->busy_ring_1)
+        at_1 = f->tenants[at_1 - 1].lines[line].ring_next_1;
+        if (at_1 == f->ring_1[line])
             break;
     }
     WEIR_INVARIANT(ring == tenants);
 }
 
+static void audit_busy(const struct weir_flow *f, uint32_t busy)
+{
+    static const enum flow_line lines[] = {FLOW_LINE_BUSY, FLOW_LINE_SPENT};
+    uint32_t listed = 0;
+    for (size_t i = 0; i < WEIR_COUNT(lines); i++) {
+        uint32_t tenants = 0;
+        for (uint32_t tenant = 0; tenant < f->limits.tenants_max; tenant++) {
+            uint32_t of_tenant = audit_line(f, tenant, lines[i]);
+            tenants += of_tenant > 0;
+            listed += of_tenant;
+        }
+        audit_ring(f, lines[i], tenants);
+    }
+    WEIR_INVARIANT(listed == busy);
+}
+
 void weir_flow_audit(const struct weir_flow *f)
 {
-    uint32_t alive = 0, holds = 0, asked = 0, busy = 0, listed = 0, in_list = 0;
+    uint32_t alive = 0, holds = 0, asked = 0, busy = 0, listed = 0, in_list = 0, overruns = 0;
     for (uint32_t slot = 0; slot < f->slots_used; slot++) {
         const struct flow_request *r = &f->requests[slot];
         audit_place(f, r);
@@ -200,12 +226,14 @@ void weir_flow_audit(const struct weir_flow *f)
         asked += is_alive && r->is_busy_retry;
         busy += r->state == FLOW_BUSY;
         listed += is_alive && r->is_listed;
+        overruns += is_alive && r->is_overrun;
     }
     for (uint32_t at_1 = f->effects_first_1; at_1; at_1 = f->requests[at_1 - 1].next_effect_1)
         in_list++;
     WEIR_INVARIANT(f->requests_now == alive);
     WEIR_INVARIANT(f->holds_now == holds);
     WEIR_INVARIANT(f->busy_asked == asked);
+    WEIR_INVARIANT(f->overruns_now == overruns);
     WEIR_INVARIANT(in_list == listed);
     audit_busy(f, busy);
     weir_gate_audit(f->gate);

@@ -91,7 +91,8 @@ struct weir_tenant_rules {
     uint32_t waiters_max; /* >= 1 */
     bool paused;
     bool strict;    /* reserve the hard upper bound instead of the learned quantile */
-    uint32_t scope; /* leaf scope of its budget; the ledger knows the parents */
+    bool overrun_cuts; /* an answer whose hold cannot grow is cut; false: goes on, counted */
+    uint32_t scope;    /* leaf scope of its budget; the ledger knows the parents */
 };
 
 /* Why something was refused, with what the client is told. */
@@ -202,6 +203,12 @@ WEIR_MUST_USE bool weir_gate_has_target(struct weir_gate *g, uint32_t waiter, ui
  * again. */
 void weir_gate_requeue(struct weir_gate *g, uint32_t waiter, const struct weir_gate_used *used,
                        uint64_t deadline_ns, uint64_t now_ns);
+
+/* QUEUED, PARKED, ASIDE or GRANTED (the call not begun) -> QUEUED in another pool, by the rules of
+ * admit: what it took is given back first. On a refusal it is in no place, *refused says why. */
+WEIR_MUST_USE enum weir_refusal weir_gate_move(struct weir_gate *g, uint32_t waiter, uint32_t pool,
+                                               uint64_t deadline_ns, uint64_t now_ns,
+                                               struct weir_refused *refused);
 
 /* GRANTED -> ASIDE, the call not begun: everything it took is given back, and the upstream counts
  * as not tried. */

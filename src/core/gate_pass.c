@@ -368,3 +368,25 @@ void weir_gate_return_aside(struct weir_gate *g, uint32_t waiter, uint64_t deadl
     gate_wait_begin(g, waiter, deadline_ns, now_ns);
     w->place = WEIR_GATE_ASIDE;
 }
+
+enum weir_refusal weir_gate_move(struct weir_gate *g, uint32_t waiter, uint32_t pool,
+                                 uint64_t deadline_ns, uint64_t now_ns,
+                                 struct weir_refused *refused)
+{
+    const struct gate_waiter *w = &g->waiters[waiter];
+    const struct weir_gate_want want = {.tenant = w->tenant,
+                                        .pool = pool,
+                                        .lane = w->lane,
+                                        .bytes = w->bytes,
+                                        .deadline_ns = deadline_ns,
+                                        .input_tok = w->input_tok,
+                                        .output_tok = w->output_tok,
+                                        .predicted_tok = w->predicted_tok,
+                                        .work_min = w->work_min};
+    if (w->place == WEIR_GATE_GRANTED)
+        weir_gate_release(g, waiter, &(struct weir_gate_used){.outcome = WEIR_BREAKER_UNUSED},
+                          now_ns);
+    else
+        weir_gate_leave(g, waiter);
+    return weir_gate_admit(g, waiter, &want, now_ns, refused);
+}

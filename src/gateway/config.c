@@ -29,7 +29,7 @@ static const struct {
 } flag_fields[] = {
     {"--listen", NULL, "listen"},
     {"--admin", NULL, "admin"},
-    {"--ledger", "ledger", "path"},
+    {"--ledger", NULL, "ledger"},
     {"--max-wait", "limits", "max_wait"},
     {"--access-log", "log", "access"},
     {"--upstream", "upstreams", "url"},

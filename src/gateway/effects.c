@@ -4,6 +4,7 @@
  * until all is quiet. An effect may cause events at once (a memory store answers, a call cannot
  * start), so it is a loop; it ends because every round moves at least one request towards its end.
  */
+#include "gateway/budget.h"
 #include "gateway/state.h"
 
 #define EFFECTS_ANSWERS_AT_ONCE 64
@@ -36,8 +37,17 @@ static enum weir_reserve_answer effects_reserve_answer(enum weir_ledger_result r
     return WEIR_RESERVE_UNAVAILABLE;
 }
 
-/* The tag of a store operation is the flow's request id for RESERVE; the others are answered to
- * nobody. */
+static void effects_reserved(struct weir_gateway *g, uint64_t request,
+                             enum weir_reserve_answer answer, uint32_t scope, uint64_t now_ns)
+{
+    struct weir_reserve_told told = {.answer = answer, .scope = scope, .reset_ns = WEIR_NEVER_NS};
+    if (answer == WEIR_RESERVE_EXHAUSTED)
+        weir_gateway_told(g, scope, &told);
+    weir_flow_reserved(g->flow, request, &told, now_ns);
+}
+
+/* The tag of a store operation is the flow's request id for RESERVE and EXTEND; the others are
+ * answered to nobody. */
 static void effects_reserve(struct weir_gateway *g, const struct weir_effect *e, uint64_t now_ns)
 {
     struct weir_store_op op = {.ledger = {.kind = WEIR_LEDGER_RESERVE,
@@ -48,7 +58,20 @@ static void effects_reserve(struct weir_gateway *g, const struct weir_effect *e,
                                .tag = e->request,
                                .deadline_ns = e->deadline_ns ? e->deadline_ns : WEIR_NEVER_NS};
     if (!weir_store_submit(g->store, &op))
-        weir_flow_reserved(g->flow, e->request, WEIR_RESERVE_UNAVAILABLE, WEIR_NONE, now_ns);
+        effects_reserved(g, e->request, WEIR_RESERVE_UNAVAILABLE, WEIR_NONE, now_ns);
+}
+
+static void effects_extend(struct weir_gateway *g, const struct weir_effect *e, uint64_t now_ns)
+{
+    struct weir_store_op op = {.ledger = {.kind = WEIR_LEDGER_EXTEND,
+                                          .scope = e->scope,
+                                          .parent = WEIR_NONE,
+                                          .hold = e->hold,
+                                          .amount_tok = (int64_t)e->tokens},
+                               .tag = e->request,
+                               .deadline_ns = e->deadline_ns};
+    if (!weir_store_submit(g->store, &op))
+        weir_flow_extended(g->flow, e->request, WEIR_RESERVE_UNAVAILABLE, WEIR_NONE, now_ns);
 }
 
 static void effects_close_hold(struct weir_gateway *g, const struct weir_effect *e)
@@ -92,6 +115,9 @@ static void effects_carry_out(struct weir_gateway *g, const struct weir_effect *
     case WEIR_EFFECT_RESERVE:
         effects_reserve(g, e, now_ns);
         return;
+    case WEIR_EFFECT_EXTEND:
+        effects_extend(g, e, now_ns);
+        return;
     case WEIR_EFFECT_DISPATCH:
         weir_upcall_start(r, e->upstream, e->deadline_ns);
         return;
@@ -114,6 +140,35 @@ static void effects_carry_out(struct weir_gateway *g, const struct weir_effect *
     }
 }
 
+/* One answer of the store, for the flow. */
+static void effects_answer(struct weir_gateway *g, const struct weir_store_answer *a,
+                           uint64_t now_ns)
+{
+    switch (a->kind) {
+    case WEIR_LEDGER_RESERVE:
+        effects_reserved(g, a->tag, effects_reserve_answer(a->result), a->scope, now_ns);
+        return;
+    case WEIR_LEDGER_EXTEND:
+        weir_flow_extended(g->flow, a->tag, effects_reserve_answer(a->result), a->scope, now_ns);
+        return;
+    case WEIR_LEDGER_SETTLE:
+    case WEIR_LEDGER_VOID:
+        if (a->result == WEIR_LEDGER_LATE) /* what had lapsed is less now */
+            weir_flow_budget_raised(g->flow, WEIR_NONE);
+        weir_flow_budget_freed(g->flow, a->scope, now_ns);
+        return;
+    case WEIR_LEDGER_SCOPE:
+    case WEIR_LEDGER_WINDOW:
+        weir_flow_budget_raised(g->flow, a->scope);
+        return;
+    case WEIR_LEDGER_ADJUST: /* of its parents too */
+        weir_flow_budget_raised(g->flow, WEIR_NONE);
+        return;
+    case WEIR_LEDGER_SCOPE_FORGET:
+        return;
+    }
+}
+
 /* What the store answered since; false: nothing. */
 static bool effects_collect(struct weir_gateway *g, uint64_t now_ns)
 {
@@ -123,14 +178,9 @@ static bool effects_collect(struct weir_gateway *g, uint64_t now_ns)
     do {
         count = weir_store_collect(g->store, now_ns, answers, EFFECTS_ANSWERS_AT_ONCE);
         for (size_t i = 0; i < count; i++) {
-            const struct weir_store_answer *a = &answers[i];
             any = true;
-            if (a->kind == WEIR_LEDGER_RESERVE)
-                weir_flow_reserved(g->flow, a->tag, effects_reserve_answer(a->result), a->scope,
-                                   now_ns);
-            else if (a->kind == WEIR_LEDGER_SETTLE || a->kind == WEIR_LEDGER_VOID)
-                weir_flow_budget_freed(g->flow, a->scope, now_ns);
-            weir_metrics_ledger(&g->metrics, a);
+            effects_answer(g, &answers[i], now_ns);
+            weir_metrics_ledger(&g->metrics, &answers[i]);
         }
     } while (count == EFFECTS_ANSWERS_AT_ONCE);
     return any;

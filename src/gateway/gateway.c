@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gateway/admin.h"
+#include "gateway/budget.h"
 #include "gateway/state.h"
 #include "net/stream.h"
 
@@ -205,6 +206,11 @@ uint32_t weir_gateway_tenant_scope(struct weir_gateway *g, const char *tenant_na
 {
     char name[WEIR_STORE_NAME_MAX];
     snprintf(name, sizeof name, "tenant/%s", tenant_name);
+    return weir_gateway_unlimited_scope(g, name);
+}
+
+uint32_t weir_gateway_unlimited_scope(struct weir_gateway *g, const char *name)
+{
     uint32_t scope = weir_store_scope(g->store, name);
     if (scope != WEIR_NONE)
         gateway_define_scope(g, scope, WEIR_NONE, true, 0);
@@ -416,7 +422,8 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     g->scratch = malloc(WEIR_SCRATCH_BYTES);
     g->routes = weir_routes_create(c, GATEWAY_MODELS_MAX);
     if (!g->scratch || !g->routes || !weir_metrics_init(&g->metrics, c->upstreams_count) ||
-        !weir_forward_prepare(g) || !gateway_make_flow(g) || !gateway_make_ledger(g))
+        !weir_forward_prepare(g) || !gateway_make_flow(g) || !gateway_make_ledger(g) ||
+        !weir_budget_open(g))
         return false;
     g->turn_hook.run = gateway_turn_end;
     g->due_timer.fire = gateway_due;
@@ -454,6 +461,7 @@ static void gateway_free(struct weir_gateway *g)
     if (g->store && g->store_io.fd >= 0)
         weir_loop_remove(g->loop, &g->store_io);
     weir_store_close(g->store);
+    weir_budget_free(g);
     weir_routes_destroy(g->routes);
     weir_forward_free(g);
     if (g->flow_memory)

@@ -50,16 +50,31 @@ size_t weir_limit_headers(struct weir_gateway *g, uint32_t tenant, enum weir_dia
     return n > 0 && (size_t)n < cap - used ? used + (size_t)n : used;
 }
 
+/* Appends where it was refused: the upstream, or the scope with its next window. */
+static size_t refuse_place(struct weir_gateway *g, char *text, size_t cap,
+                           const struct weir_refused *refused)
+{
+    const char *scope =
+        refused->scope != WEIR_NONE ? weir_store_scope_name(g->store, refused->scope) : NULL;
+    int n = 0;
+    if (refused->upstream != WEIR_NONE)
+        n = snprintf(text, cap, " (upstream %s)", g->config->upstreams[refused->upstream].name);
+    else if (scope && refused->reason == WEIR_REFUSAL_BUDGET_EXHAUSTED && refused->hint_ns > 0)
+        n = snprintf(text, cap, " (scope %s, next window in %llu s)", scope,
+                     (unsigned long long)((refused->hint_ns + WEIR_NS_PER_S - 1) / WEIR_NS_PER_S));
+    else if (scope)
+        n = snprintf(text, cap, " (scope %s)", scope);
+    return n > 0 && (size_t)n < cap ? (size_t)n : 0;
+}
+
 /* The sentence for people: the row's own, or the caller's, with the number that says how long. */
-static void refuse_message(char *text, size_t cap, const struct weir_refused *refused,
-                           const char *own, enum weir_repeat repeat, const char *upstream)
+static void refuse_message(struct weir_gateway *g, char *text, size_t cap,
+                           const struct weir_refused *refused, const char *own,
+                           enum weir_repeat repeat)
 {
     int n = snprintf(text, cap, "weir: %s", own);
     size_t used = n > 0 && (size_t)n < cap ? (size_t)n : cap - 1;
-    if (upstream && used < cap) {
-        n = snprintf(text + used, cap - used, " (upstream %s)", upstream);
-        used += n > 0 && (size_t)n < cap - used ? (size_t)n : 0;
-    }
+    used += refuse_place(g, text + used, cap - used, refused);
     if (repeat == WEIR_REPEAT_HINT && refused->hint_ns > 0 && used < cap)
         snprintf(text + used, cap - used, " Try again in %llu.%03llus.",
                  (unsigned long long)(refused->hint_ns / WEIR_NS_PER_S),
@@ -96,10 +111,8 @@ void weir_request_refuse(struct weir_request *r, const struct weir_refused *refu
         status = 429;
         code = "insufficient_quota";
     }
-    const char *upstream =
-        refused->upstream != WEIR_NONE ? g->config->upstreams[refused->upstream].name : NULL;
     char text[REFUSE_MESSAGE_BYTES];
-    refuse_message(text, sizeof text, refused, message ? message : row->message, repeat, upstream);
+    refuse_message(g, text, sizeof text, refused, message ? message : row->message, repeat);
 
     char id[WEIR_REQUEST_ID_BYTES];
     weir_request_id(r, id);

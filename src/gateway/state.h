@@ -31,6 +31,7 @@
 #include "wire/usage.h"
 
 struct weir_admin;
+struct weir_budget_scope;
 struct weir_gateway;
 
 /* What every head for an upstream has in common, by dialect; see forward.c. */
@@ -96,6 +97,7 @@ struct weir_gateway {
     size_t flow_bytes;
     struct weir_flow *flow;
     struct weir_store *store;
+    struct weir_budget_scope *budget; /* by slot of the store: budget.h */
     struct weir_client *client;
     struct weir_target **targets; /* by upstream */
     struct weir_forward *forward; /* by upstream */
@@ -143,6 +145,8 @@ void weir_request_pool_free(struct weir_gateway *g);
 uint32_t weir_gateway_scope(struct weir_gateway *g, uint32_t index);
 /* Defines the implicit scope of a tenant: unlimited, but recorded. WEIR_NONE: no slot is free. */
 uint32_t weir_gateway_tenant_scope(struct weir_gateway *g, const char *tenant_name);
+/* Defines a scope of this whole name: unlimited, but recorded. WEIR_NONE: no slot is free. */
+uint32_t weir_gateway_unlimited_scope(struct weir_gateway *g, const char *name);
 /* The tenant is gone: its scope's slot may be given to another. */
 void weir_gateway_tenant_scope_forget(struct weir_gateway *g, const char *tenant_name);
 

@@ -89,7 +89,9 @@ static void million_effects(struct million *m)
     struct weir_effect e;
     while (weir_flow_next(m->flow, &e)) {
         if (e.kind == WEIR_EFFECT_RESERVE)
-            weir_flow_reserved(m->flow, e.request, WEIR_RESERVE_HELD, WEIR_NONE, m->now_ns);
+            weir_flow_reserved(m->flow, e.request,
+                               &(struct weir_reserve_told){.answer = WEIR_RESERVE_HELD},
+                               m->now_ns);
         m->finished += e.kind == WEIR_EFFECT_FINISH;
         m->refused += e.kind == WEIR_EFFECT_REFUSE;
         if (e.kind == WEIR_EFFECT_DISPATCH) {

@@ -529,7 +529,10 @@ static void flow__events_for_a_request_that_is_gone__change_nothing(void **state
     uint32_t r = arrive(&sim, 0, 60 * SECOND);
     CHECK(sim.requests[r].id != old);
     struct weir_call_facts facts = {.end = WEIR_CALL_COMPLETE, .sent = true, .status = 200};
-    weir_flow_reserved(sim.flow, old, WEIR_RESERVE_EXHAUSTED, 0, sim.now_ns);
+    struct weir_reserve_told told = {.answer = WEIR_RESERVE_EXHAUSTED};
+    weir_flow_reserved(sim.flow, old, &told, sim.now_ns);
+    weir_flow_extended(sim.flow, old, WEIR_RESERVE_EXHAUSTED, 0, sim.now_ns);
+    CHECK(weir_flow_progress(sim.flow, old, 1, 1, 100000, sim.now_ns) == UINT64_MAX);
     weir_flow_ended(sim.flow, old, &facts, sim.now_ns);
     weir_flow_client_gone(sim.flow, old, sim.now_ns);
     CHECK(!weir_flow_head(sim.flow, old, 200, 0, sim.now_ns));

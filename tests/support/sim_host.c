@@ -3,27 +3,7 @@
 #include <stdlib.h>
 
 #include "support/check.h"
-
-enum sim_event_kind {
-    SIM_ARRIVE,
-    SIM_CLIENT_GONE,
-    SIM_DRAIN,
-    SIM_RESERVE_ANSWER,
-    SIM_BUDGET_FREED,
-    SIM_CALL_SENT,
-    SIM_CALL_HEAD,
-    SIM_CALL_END
-};
-
-struct sim_event {
-    uint64_t at_ns;
-    uint64_t order;
-    enum sim_event_kind kind;
-    uint32_t request;
-    uint32_t call;
-    uint64_t a, b;
-    struct weir_arrival *arrival;
-};
+#include "support/sim_private.h"
 
 static void *sim_memory(size_t bytes)
 {
@@ -39,7 +19,7 @@ static bool event_before(const struct sim_event *a, const struct sim_event *b)
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
-static void events_push(struct sim *sim, struct sim_event e)
+void sim_events_push(struct sim *sim, struct sim_event e)
 {
     if (sim->events_count == sim->events_room) {
         sim->events_room = sim->events_room ? sim->events_room * 2 : 64;
@@ -135,6 +115,9 @@ void sim_open(struct sim *sim, const struct sim_config *config)
         weir_flow_tenant_set(sim->flow, i, &c->tenants[i], sim->now_ns);
     weir_flow_model_set(sim->flow, 0, &c->model);
     memcpy(sim->granted_tok, c->granted_tok, sizeof sim->granted_tok);
+    for (uint32_t i = 0; i < SIM_SCOPES_MAX; i++)
+        if (c->scopes[i].period_ns)
+            sim->window[i] = sim->now_ns / c->scopes[i].period_ns;
 }
 
 void sim_free(struct sim *sim)
@@ -177,6 +160,8 @@ static uint32_t sim_admit(struct sim *sim, const struct weir_arrival *arrival)
     struct sim_request *r = &sim->requests[index];
     *r = (struct sim_request){.arrival = *arrival, .arrived_ns = sim->now_ns};
     r->arrival.hold = UINT64_C(1) << 40 | (index + 1);
+    r->hold_id = r->arrival.hold;
+    r->hold_scope = sim->config.tenants[r->arrival.tenant].scope;
     r->arrival.host = (void *)(uintptr_t)(index + 1);
     uint64_t id = 0;
     struct weir_refused refused = {0};
@@ -191,75 +176,6 @@ static uint32_t sim_admit(struct sim *sim, const struct weir_arrival *arrival)
     r->id = id;
     r->is_alive = true;
     return index;
-}
-
-/* --- the naive ledger --- */
-
-static uint64_t ledger_used(const struct sim *sim, uint32_t scope)
-{
-    return sim->reserved_tok[scope] + sim->committed_tok[scope];
-}
-
-static enum weir_reserve_answer ledger_decide(struct sim *sim, struct sim_request *r,
-                                              uint32_t scope, uint64_t tok)
-{
-    uint64_t granted = sim->granted_tok[scope];
-    if (tok > granted)
-        return WEIR_RESERVE_NEVER;
-    if (sim->committed_tok[scope] + tok > granted)
-        return WEIR_RESERVE_EXHAUSTED;
-    if (ledger_used(sim, scope) + tok > granted)
-        return WEIR_RESERVE_BUSY;
-    sim->reserved_tok[scope] += tok;
-    r->hold = SIM_HOLD_HELD;
-    return WEIR_RESERVE_HELD;
-}
-
-static void ledger_reserve(struct sim *sim, uint32_t index, const struct weir_effect *e)
-{
-    struct sim_request *r = &sim->requests[index];
-    CHECK_INT(r->hold, SIM_HOLD_NONE);
-    CHECK(!r->is_calling);
-    r->reserve_tok = e->tokens;
-    r->hold = SIM_HOLD_ASKED;
-    int64_t delay = sim->config.ledger_delay ? sim->config.ledger_delay(sim) : 0;
-    enum weir_reserve_answer answer = WEIR_RESERVE_UNAVAILABLE;
-    if (delay >= 0)
-        answer = ledger_decide(sim, r, e->scope, e->tokens);
-    if (answer != WEIR_RESERVE_HELD)
-        r->hold = SIM_HOLD_NONE;
-    struct sim_event event = {.kind = SIM_RESERVE_ANSWER,
-                              .at_ns = sim->now_ns + (uint64_t)(delay > 0 ? delay : 0),
-                              .request = index,
-                              .a = answer,
-                              .b = e->scope};
-    if (sim->config.ledger_delay)
-        events_push(sim, event);
-    else
-        weir_flow_reserved(sim->flow, r->id, answer, e->scope, sim->now_ns);
-}
-
-static void ledger_close(struct sim *sim, uint32_t index, const struct weir_effect *e)
-{
-    struct sim_request *r = &sim->requests[index];
-    CHECK_INT(r->hold, SIM_HOLD_HELD);
-    r->hold = SIM_HOLD_CLOSED;
-    sim->reserved_tok[e->scope] -= r->reserve_tok;
-    if (e->kind == WEIR_EFFECT_VOID) {
-        CHECK(!r->was_sent);
-        r->is_voided = true;
-    } else {
-        CHECK(r->was_sent);
-        CHECK_INT(e->tokens, r->naive_tok);
-        CHECK_INT(e->estimated, r->is_naive_estimated);
-        r->is_settled = true;
-        r->settled_tok = e->tokens;
-        sim->committed_tok[e->scope] += e->tokens;
-    }
-    int64_t delay = sim->config.ledger_delay ? sim->config.ledger_delay(sim) : 0;
-    events_push(sim, (struct sim_event){.kind = SIM_BUDGET_FREED,
-                                        .at_ns = sim->now_ns + (uint64_t)(delay > 0 ? delay : 0),
-                                        .request = index});
 }
 
 /* --- calls --- */
@@ -297,16 +213,24 @@ static void call_start(struct sim *sim, uint32_t index, const struct weir_effect
     if (r->plan.sent_ns < r->plan.end_ns) {
         step.kind = SIM_CALL_SENT;
         step.at_ns = sim->now_ns + r->plan.sent_ns;
-        events_push(sim, step);
+        sim_events_push(sim, step);
     }
     if (r->plan.head_ns <= r->plan.end_ns) {
         step.kind = SIM_CALL_HEAD;
         step.at_ns = sim->now_ns + r->plan.head_ns;
-        events_push(sim, step);
+        sim_events_push(sim, step);
     }
+    for (uint32_t i = 1; i <= r->plan.progress_count && r->plan.head_ns <= r->plan.end_ns; i++) {
+        uint64_t span_ns = r->plan.end_ns - r->plan.head_ns;
+        step.kind = SIM_CALL_PROGRESS;
+        step.at_ns = sim->now_ns + r->plan.head_ns + span_ns / (r->plan.progress_count + 1) * i;
+        step.a = r->plan.output_seen_bytes / r->plan.progress_count * i;
+        sim_events_push(sim, step);
+    }
+    step.a = 0;
     step.kind = SIM_CALL_END;
     step.at_ns = sim->now_ns + r->plan.end_ns;
-    events_push(sim, step);
+    sim_events_push(sim, step);
 }
 
 /* The second model of a charge: LEDGER's rule for what was sent, written out without the flow's
@@ -379,11 +303,11 @@ static void call_cancel(struct sim *sim, uint32_t index)
         call_end(sim, index, WEIR_CALL_CANCELLED);
         return;
     }
-    events_push(sim, (struct sim_event){.kind = SIM_CALL_END,
-                                        .at_ns = sim->now_ns + r->plan.cancel_ns,
-                                        .request = index,
-                                        .call = r->call,
-                                        .a = 1});
+    sim_events_push(sim, (struct sim_event){.kind = SIM_CALL_END,
+                                            .at_ns = sim->now_ns + r->plan.cancel_ns,
+                                            .request = index,
+                                            .call = r->call,
+                                            .a = 1});
 }
 
 /* --- effects and events --- */
@@ -413,8 +337,10 @@ static void sim_carry_out(struct sim *sim, const struct weir_effect *e)
     CHECK_INT(e->tenant, r->arrival.tenant);
     switch (e->kind) {
     case WEIR_EFFECT_RESERVE:
-        CHECK(e->hold == r->arrival.hold);
-        ledger_reserve(sim, index, e);
+        sim_ledger_reserve(sim, index, e);
+        return;
+    case WEIR_EFFECT_EXTEND:
+        sim_ledger_extend(sim, index, e);
         return;
     case WEIR_EFFECT_DISPATCH:
         call_start(sim, index, e);
@@ -424,8 +350,7 @@ static void sim_carry_out(struct sim *sim, const struct weir_effect *e)
         return;
     case WEIR_EFFECT_VOID:
     case WEIR_EFFECT_SETTLE:
-        CHECK(e->hold == r->arrival.hold);
-        ledger_close(sim, index, e);
+        sim_ledger_close(sim, index, e);
         return;
     case WEIR_EFFECT_REFUSE:
     case WEIR_EFFECT_CUT:
@@ -486,19 +411,31 @@ void sim_arrive_at(struct sim *sim, uint64_t at_ns, const struct weir_arrival *a
     struct weir_arrival *copy = malloc(sizeof *copy);
     CHECK(copy != NULL);
     *copy = *arrival;
-    events_push(sim, (struct sim_event){.kind = SIM_ARRIVE, .at_ns = at_ns, .arrival = copy});
+    sim_events_push(sim, (struct sim_event){.kind = SIM_ARRIVE, .at_ns = at_ns, .arrival = copy});
 }
 
 void sim_client_gone_at(struct sim *sim, uint64_t at_ns, uint32_t request)
 {
-    events_push(sim,
-                (struct sim_event){.kind = SIM_CLIENT_GONE, .at_ns = at_ns, .request = request});
+    sim_events_push(
+        sim, (struct sim_event){.kind = SIM_CLIENT_GONE, .at_ns = at_ns, .request = request});
 }
 
 void sim_drain_at(struct sim *sim, uint64_t at_ns, uint64_t queue_ns, uint64_t cut_ns)
 {
-    events_push(sim,
-                (struct sim_event){.kind = SIM_DRAIN, .at_ns = at_ns, .a = queue_ns, .b = cut_ns});
+    sim_events_push(
+        sim, (struct sim_event){.kind = SIM_DRAIN, .at_ns = at_ns, .a = queue_ns, .b = cut_ns});
+}
+
+/* The flow is told how far the answer is. What it asks to be told next must lie where the hold
+ * ends, by the rule for output written out anew. */
+static void sim_progress(struct sim *sim, const struct sim_request *r, uint64_t output_bytes)
+{
+    int64_t input_tok = r->plan.usage.input_tok;
+    uint64_t next = weir_flow_progress(sim->flow, r->id, input_tok, -1, output_bytes, sim->now_ns);
+    if (next == UINT64_MAX || r->attempts > 1 || input_tok < 0)
+        return;
+    uint64_t left = r->held_tok > (uint64_t)input_tok ? r->held_tok - (uint64_t)input_tok : 0;
+    CHECK_INT(next, left * 3 + 1);
 }
 
 static void sim_call_event(struct sim *sim, const struct sim_event *e)
@@ -520,6 +457,8 @@ static void sim_call_event(struct sim *sim, const struct sim_event *e)
             CHECK(!r->is_client_gone);
             r->is_head_passed = true;
         }
+    } else if (e->kind == SIM_CALL_PROGRESS) {
+        sim_progress(sim, r, e->a);
     } else {
         call_end(sim, e->request, is_cancel_end ? WEIR_CALL_CANCELLED : r->plan.end);
     }
@@ -547,12 +486,13 @@ static void sim_happen(struct sim *sim, struct sim_event *e)
         weir_flow_drain(sim->flow, e->a, e->b);
         return;
     case SIM_RESERVE_ANSWER:
-        weir_flow_reserved(sim->flow, sim->requests[e->request].id, (enum weir_reserve_answer)e->a,
-                           (uint32_t)e->b, sim->now_ns);
-        return;
+    case SIM_EXTEND_ANSWER:
     case SIM_BUDGET_FREED:
-        weir_flow_budget_freed(sim->flow, WEIR_NONE, sim->now_ns);
+    case SIM_WINDOW:
+    case SIM_WINDOW_ANSWER:
+        sim_ledger_event(sim, e);
         return;
+    case SIM_CALL_PROGRESS:
     case SIM_CALL_SENT:
     case SIM_CALL_HEAD:
     case SIM_CALL_END:
@@ -612,20 +552,20 @@ void sim_close_settled(struct sim *sim)
         CHECK_INT(u.permits_now, 0);
         CHECK_INT(sim->calls_now[i], 0);
     }
+    CHECK_INT(view.overruns_now, 0);
     uint64_t committed[SIM_SCOPES_MAX] = {0};
     for (uint32_t i = 0; i < sim->requests_count; i++) {
         const struct sim_request *r = &sim->requests[i];
         CHECK(!r->is_alive);
         CHECK(r->id == 0 || r->is_finished);
-        uint32_t scope = sim->config.tenants[r->arrival.tenant].scope;
-        if (r->hold != SIM_HOLD_NONE)
-            committed[scope] += r->naive_tok;
-        else
+        if (r->hold != SIM_HOLD_NONE && r->hold_window == sim->window[r->hold_scope])
+            committed[r->hold_scope] += r->naive_tok;
+        if (r->hold == SIM_HOLD_NONE)
             CHECK(r->naive_tok == 0 || !r->arrival.metered);
     }
     for (uint32_t i = 0; i < SIM_SCOPES_MAX; i++) {
-        CHECK_INT(sim->reserved_tok[i], 0);
-        CHECK_INT(sim->committed_tok[i], committed[i]);
+        CHECK_INT(sim_reserved_tok(sim, i), 0);
+        CHECK_INT(sim_committed_tok(sim, i), committed[i]);
     }
     weir_flow_audit(sim->flow);
     sim_free(sim);

@@ -2,7 +2,7 @@
  *
  * It owns a clock that only moves from event to event, upstreams whose behaviour is a plan made for
  * each call, and a naive ledger (one list of holds, sums counted anew each time) that answers late,
- * or says no. It keeps a second, naive record of what each request must come to, and checks every
+ * or says no, whose budgets are spent by a policy and come anew with each window. It keeps a second, naive record of what each request must come to, and checks every
  * effect against it: no effect out of turn, none twice, every charge by the rules. With
  * `is_audited` the flow's own audit runs after every event.
  *
@@ -33,7 +33,16 @@ struct sim_plan {
     bool usage_is_final;
     uint64_t output_seen_bytes;
     uint64_t answer_bytes;
-    uint64_t cancel_ns; /* from a CANCEL to its end; 0: at once */
+    uint64_t cancel_ns;      /* from a CANCEL to its end; 0: at once */
+    uint32_t progress_count; /* times, evenly between head and end, that it is said how far it is */
+};
+
+/* What of a scope the host knows and the ledger does not. */
+struct sim_scope {
+    enum weir_exhausted_policy policy;
+    uint32_t fallback_pool, fallback_scope;
+    uint64_t period_ns; /* windows begin at its multiples; 0: none */
+    uint64_t late_ns;   /* the window is begun so much after that */
 };
 
 struct sim_config {
@@ -48,6 +57,7 @@ struct sim_config {
     struct weir_model_rules model;
     bool is_audited;
     uint64_t granted_tok[SIM_SCOPES_MAX];
+    struct sim_scope scopes[SIM_SCOPES_MAX];
     uint64_t seed;
     /* Delay of the ledger's answers; NULL: at once. A negative one: the ledger is not available. */
     int64_t (*ledger_delay)(struct sim *sim);
@@ -78,8 +88,16 @@ struct sim_request {
     uint64_t first_dispatched_ns;
     struct sim_plan plan;
     enum sim_ledger_state hold;
-    uint64_t reserve_tok;
-    uint64_t naive_tok; /* what it must be charged so far */
+    uint64_t hold_id;
+    uint32_t hold_scope;
+    uint64_t hold_window;
+    uint64_t reserve_tok; /* of its first hold, as asked */
+    uint64_t held_tok;    /* of the hold it has, with what was added */
+    uint64_t extend_tok;  /* asked for; 0: nothing is */
+    uint32_t extends, falls;
+    bool is_overrun;     /* an extend was refused while the answer ran */
+    bool is_queued_once; /* it was told to wait for a window */
+    uint64_t naive_tok;  /* what it must be charged so far */
     bool is_naive_estimated;
     bool is_voided, is_settled;
     uint64_t settled_tok;
@@ -100,8 +118,8 @@ struct sim {
     struct sim_request *requests;
     uint32_t requests_count, requests_room;
     uint64_t granted_tok[SIM_SCOPES_MAX];
-    uint64_t reserved_tok[SIM_SCOPES_MAX];
-    uint64_t committed_tok[SIM_SCOPES_MAX];
+    uint64_t window[SIM_SCOPES_MAX]; /* the present one's number */
+    uint64_t holds_made;
     uint32_t calls_now[SIM_UPSTREAMS_MAX];
     uint64_t calls_total[SIM_UPSTREAMS_MAX];
     uint64_t steps;
@@ -129,6 +147,11 @@ uint32_t sim_arrive(struct sim *sim, const struct weir_arrival *arrival);
 /* Later. */
 void sim_arrive_at(struct sim *sim, uint64_t at_ns, const struct weir_arrival *arrival);
 void sim_client_gone_at(struct sim *sim, uint64_t at_ns, uint32_t request);
+/* The grant of a scope changes, and the flow hears of it. */
+void sim_grant(struct sim *sim, uint32_t scope, uint64_t granted_tok);
+/* Tokens of a scope's present window, added up over the list of all requests. */
+uint64_t sim_reserved_tok(const struct sim *sim, uint32_t scope);
+uint64_t sim_committed_tok(const struct sim *sim, uint32_t scope);
 void sim_drain_at(struct sim *sim, uint64_t at_ns, uint64_t queue_ns, uint64_t cut_ns);
 
 /* Carries out all that is due now, then every event up to and including until_ns, moving the clock.

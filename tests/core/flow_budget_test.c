@@ -1,0 +1,355 @@
+/* What a spent budget does with a request, and what an answer does that passes its hold. */
+#include "flow_case.h"
+
+/* Scope 0 has room for one request of tenant 0; pool 1 (upstream 1) is there to fall back to, and
+ * charges scope 1. */
+struct spent {
+    struct weir_tenant_rules tenants[2];
+    struct sim_config config;
+    struct script script;
+    struct sim sim;
+    struct weir_arrival arrival;
+    uint64_t cost_tok;
+};
+
+static void spent_config(struct spent *p)
+{
+    p->config = sim_config_plain(8, p->tenants, 2);
+    p->script = script_ok(1000 * MS);
+    p->config.plan = script_plan;
+    p->config.user = &p->script;
+    p->config.upstream_count = p->config.pool_count = 2;
+    p->config.upstreams[1] = p->config.upstreams[0];
+    p->config.pools[1] = p->config.pools[0];
+    p->config.pools[1].upstreams[0] = 1;
+    p->config.scopes[0].fallback_pool = 1;
+    p->config.scopes[0].fallback_scope = 1;
+}
+
+/* Opens, and spends all of scope 0 but a little by one request that is over. */
+static void spent_open(struct spent *p, uint64_t patience_ns)
+{
+    sim_open(&p->sim, &p->config);
+    p->arrival = sim_arrival(&p->sim, 0, 4, 100, patience_ns);
+    struct weir_arrival first = p->arrival;
+    first.queue_deadline_ns = p->sim.now_ns + SECOND;
+    uint32_t r = sim_arrive(&p->sim, &first);
+    sim_run(&p->sim, p->sim.now_ns + 1000 * MS);
+    p->cost_tok = p->sim.requests[r].reserve_tok;
+    sim_grant(&p->sim, 0, sim_committed_tok(&p->sim, 0) + p->cost_tok - 1);
+    p->arrival.queue_deadline_ns = p->sim.now_ns + patience_ns;
+}
+
+static void flow__spent_and_policy_refuse__the_hint_is_the_windows_next_start(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].period_ns = 3600 * SECOND;
+    spent_open(&p, 60 * SECOND);
+    uint32_t r = sim_arrive(&p.sim, &p.arrival);
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_BUDGET_EXHAUSTED);
+    CHECK_INT(p.sim.requests[r].refused.scope, 0);
+    CHECK_INT(p.sim.requests[r].refused.hint_ns, 3600 * SECOND - p.sim.now_ns);
+    CHECK_INT(p.sim.requests[r].attempts, 0);
+    finish_all(&p.sim);
+}
+
+static void flow__spent_and_no_window_to_come__no_time_is_promised(void **state)
+{
+    (void)state;
+    static const enum weir_exhausted_policy policies[] = {WEIR_EXHAUSTED_REFUSE,
+                                                          WEIR_EXHAUSTED_QUEUE};
+    for (size_t i = 0; i < WEIR_COUNT(policies); i++) {
+        struct spent p;
+        spent_config(&p);
+        p.config.scopes[0].policy = policies[i];
+        spent_open(&p, 60 * SECOND);
+        uint32_t r = sim_arrive(&p.sim, &p.arrival);
+        CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_BUDGET_EXHAUSTED);
+        CHECK_INT(p.sim.requests[r].refused.hint_ns, 0);
+        finish_all(&p.sim);
+    }
+}
+
+static void flow__above_the_whole_grant__is_too_large_under_every_policy(void **state)
+{
+    (void)state;
+    static const enum weir_exhausted_policy policies[] = {
+        WEIR_EXHAUSTED_REFUSE, WEIR_EXHAUSTED_FALLBACK, WEIR_EXHAUSTED_QUEUE};
+    for (size_t i = 0; i < WEIR_COUNT(policies); i++) {
+        struct spent p;
+        spent_config(&p);
+        p.config.scopes[0].policy = policies[i];
+        p.config.scopes[0].period_ns = 30 * SECOND;
+        spent_open(&p, 60 * SECOND);
+        sim_grant(&p.sim, 0, p.cost_tok - 1);
+        uint32_t r = sim_arrive(&p.sim, &p.arrival);
+        CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_TOO_LARGE);
+        CHECK_INT(p.sim.requests[r].refused.hint_ns, 0);
+        finish_all(&p.sim);
+    }
+}
+
+static void flow__spent_and_policy_fallback__goes_there_and_is_charged_there(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_FALLBACK;
+    spent_open(&p, 60 * SECOND);
+    uint64_t before = sim_committed_tok(&p.sim, 0);
+    uint32_t r = sim_arrive(&p.sim, &p.arrival);
+    CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_NONE);
+    CHECK_INT(p.sim.requests[r].falls, 1);
+    CHECK_INT(p.sim.requests[r].summary.upstream, 1);
+    CHECK_INT(sim_committed_tok(&p.sim, 0), before);
+    CHECK_INT(sim_committed_tok(&p.sim, 1), 200);
+    CHECK_INT(p.sim.calls_total[0], 1);
+    finish_all(&p.sim);
+}
+
+static void flow__the_fallbacks_budget_is_spent_too__is_final(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    for (uint32_t i = 0; i < 2; i++) {
+        p.config.scopes[i].policy = WEIR_EXHAUSTED_FALLBACK; /* in a circle, were it let */
+        p.config.scopes[i].fallback_pool = 1 - i;
+        p.config.scopes[i].fallback_scope = 1 - i;
+    }
+    p.config.scopes[1].period_ns = 100 * SECOND;
+    spent_open(&p, 60 * SECOND);
+    struct weir_arrival other = p.arrival;
+    other.tenant = 1;
+    other.pool = 1;
+    p.tenants[1].scope = 1;
+    weir_flow_tenant_set(p.sim.flow, 1, &p.tenants[1], p.sim.now_ns);
+    sim_arrive(&p.sim, &other);
+    sim_run(&p.sim, p.sim.now_ns + SECOND);
+    sim_grant(&p.sim, 1, sim_committed_tok(&p.sim, 1) + p.cost_tok - 1);
+    uint32_t r = sim_arrive(&p.sim, &p.arrival);
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_BUDGET_EXHAUSTED);
+    CHECK_INT(p.sim.requests[r].refused.scope, 1);
+    CHECK_INT(p.sim.requests[r].refused.hint_ns, 100 * SECOND - p.sim.now_ns);
+    CHECK_INT(p.sim.requests[r].falls, 1);
+    finish_all(&p.sim);
+}
+
+static void flow__the_fallbacks_pool_refuses__tells_that_refusal(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_FALLBACK;
+    p.config.upstreams[1].requests = rate(1, 1);
+    spent_open(&p, 500 * MS);
+    uint32_t first = sim_arrive(&p.sim, &p.arrival), second = sim_arrive(&p.sim, &p.arrival);
+    CHECK_INT(p.sim.requests[first].refusal, WEIR_REFUSAL_NONE);
+    CHECK_INT(p.sim.requests[second].refusal, WEIR_REFUSAL_QUEUE_TIMEOUT);
+    CHECK_INT(p.sim.requests[second].refused.hint_ns, 500 * MS);
+    finish_all(&p.sim);
+
+    spent_config(&p); /* and its breaker */
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_FALLBACK;
+    p.config.upstreams[1].breaker.failures_in_row = 1;
+    p.script.of[1] = plan_fails(WEIR_CALL_CONNECT_FAILED, false, 0);
+    spent_open(&p, 500 * MS);
+    first = sim_arrive(&p.sim, &p.arrival);
+    sim_run(&p.sim, p.sim.now_ns);
+    second = sim_arrive(&p.sim, &p.arrival);
+    CHECK_INT(p.sim.requests[first].refusal, WEIR_REFUSAL_UPSTREAM_UNAVAILABLE);
+    CHECK_INT(p.sim.requests[second].refusal, WEIR_REFUSAL_UPSTREAM_OPEN);
+    CHECK_INT(p.sim.requests[second].refused.upstream, 1);
+    finish_all(&p.sim);
+}
+
+static int64_t delay_now;
+
+static int64_t delay_as_told(struct sim *sim)
+{
+    (void)sim;
+    return delay_now;
+}
+
+/* Whatever ends the request while its second RESERVE is out: what it had is given back. */
+static void flow__the_request_ends_while_the_fallback_is_asked__nothing_is_kept(void **state)
+{
+    (void)state;
+    for (uint32_t how = 0; how < 4; how++) {
+        struct spent p;
+        spent_config(&p);
+        p.config.ledger_delay = delay_as_told;
+        p.config.scopes[0].policy = WEIR_EXHAUSTED_FALLBACK;
+        p.config.upstreams[1].breaker.failures_in_row = 1;
+        delay_now = 0;
+        spent_open(&p, 500 * MS);
+        delay_now = (int64_t)(300 * MS);
+        uint32_t r = sim_arrive(&p.sim, &p.arrival); /* answered at 0.3 s, the second at 0.6 s */
+        sim_run(&p.sim, p.sim.now_ns + 400 * MS);
+        CHECK_INT(p.sim.requests[r].falls, 1);
+        CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_NONE);
+        delay_now = 0;
+        if (how == 0)
+            sim_client_gone_at(&p.sim, p.sim.now_ns, r);
+        if (how == 1)
+            sim_drain_at(&p.sim, p.sim.now_ns, p.sim.now_ns, p.sim.now_ns + SECOND);
+        if (how == 2) { /* another tenant's call trips the fallback's breaker */
+            struct weir_arrival other = p.arrival;
+            other.tenant = 1;
+            other.pool = 1;
+            other.metered = false;
+            p.script.of[1] = plan_fails(WEIR_CALL_CONNECT_FAILED, false, 0);
+            sim_arrive(&p.sim, &other);
+        }
+        CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
+        const struct sim_request *q = &p.sim.requests[r];
+        static const enum weir_refusal want[] = {WEIR_REFUSAL_NONE, WEIR_REFUSAL_DRAINING,
+                                                 WEIR_REFUSAL_UPSTREAM_OPEN,
+                                                 WEIR_REFUSAL_LEDGER_UNAVAILABLE};
+        if (how != 2) /* granted already when the breaker opened: then it is called as a trial is */
+            CHECK_INT(q->refusal, want[how]);
+        CHECK(q->attempts == 0 || how == 2);
+        CHECK(q->is_voided || how == 2);
+        finish_all(&p.sim);
+    }
+}
+
+static void flow__spent_and_policy_queue__waits_for_the_window_in_order(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_QUEUE;
+    p.config.scopes[0].period_ns = 10 * SECOND;
+    p.config.scopes[0].late_ns = 1 * MS;
+    p.script.of[0] = sim_plan_ok(100 * MS, 100, 100);
+    spent_open(&p, 60 * SECOND);
+    uint32_t first = sim_arrive(&p.sim, &p.arrival), second = sim_arrive(&p.sim, &p.arrival);
+    CHECK_INT(waiters_now(&p.sim), 2);
+    sim_run(&p.sim, 10 * SECOND);
+    CHECK_INT(waiters_now(&p.sim), 2);
+    CHECK(sim_run_dry(&p.sim, 100 * SECOND));
+    CHECK_INT(p.sim.requests[first].first_dispatched_ns, 10001 * MS);
+    CHECK_INT(p.sim.requests[second].refusal, WEIR_REFUSAL_NONE);
+    CHECK(p.sim.requests[second].first_dispatched_ns >= p.sim.requests[first].first_dispatched_ns);
+    finish_all(&p.sim);
+}
+
+static void flow__policy_queue_and_the_window_is_beyond_the_deadline__refuses_at_once(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_QUEUE;
+    p.config.scopes[0].period_ns = 10 * SECOND;
+    spent_open(&p, 10 * SECOND - 2001 * MS); /* it is 2 s now */
+    uint32_t r = sim_arrive(&p.sim, &p.arrival);
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_BUDGET_EXHAUSTED);
+    CHECK_INT(p.sim.requests[r].refused_ns, p.sim.requests[r].arrived_ns);
+    CHECK_INT(p.sim.requests[r].refused.hint_ns, 8 * SECOND);
+    p.arrival.queue_deadline_ns = 10 * SECOND; /* at its very start */
+    r = sim_arrive(&p.sim, &p.arrival);
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_NONE);
+    CHECK_INT(waiters_now(&p.sim), 1);
+    finish_all(&p.sim);
+}
+
+/* The clock is in doubt, or the ledger is away: the window begins too late for those who wait. */
+static void flow__the_window_does_not_begin__the_deadline_says_spent_not_busy(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_QUEUE;
+    p.config.scopes[0].period_ns = 10 * SECOND;
+    p.config.scopes[0].late_ns = 30 * SECOND;
+    spent_open(&p, 20 * SECOND);
+    uint32_t r = sim_arrive(&p.sim, &p.arrival);
+    CHECK(sim_run_dry(&p.sim, 100 * SECOND));
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_BUDGET_EXHAUSTED);
+    CHECK_INT(p.sim.requests[r].refused_ns, p.arrival.queue_deadline_ns);
+    CHECK_INT(p.sim.requests[r].refused.hint_ns, SECOND);
+    CHECK_INT(p.sim.requests[r].refused.scope, 0);
+    finish_all(&p.sim);
+}
+
+/* One that waits for the window holds nobody up: what still fits goes first. */
+static void flow__a_large_one_waits_for_the_window__a_small_one_of_the_tenant_passes(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_QUEUE;
+    p.config.scopes[0].period_ns = 10 * SECOND;
+    spent_open(&p, 60 * SECOND);
+    uint32_t large = sim_arrive(&p.sim, &p.arrival);
+    struct weir_arrival small = sim_arrival(&p.sim, 0, 4, 1, SECOND);
+    uint32_t r = sim_arrive(&p.sim, &small);
+    CHECK_INT(wait_of(&p.sim, r), 0);
+    CHECK(sim_run_dry(&p.sim, 100 * SECOND));
+    CHECK_INT(p.sim.requests[large].first_dispatched_ns, 10 * SECOND);
+    finish_all(&p.sim);
+}
+
+static void flow__a_grant_is_raised__who_waits_for_the_window_goes_at_once(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_QUEUE;
+    p.config.scopes[0].period_ns = 50 * SECOND;
+    spent_open(&p, 60 * SECOND);
+    uint32_t r = sim_arrive(&p.sim, &p.arrival);
+    sim_run(&p.sim, 5 * SECOND);
+    weir_flow_budget_raised(p.sim.flow, 3); /* another scope's: nothing is asked */
+    sim_run(&p.sim, 5 * SECOND);
+    CHECK_INT(waiters_now(&p.sim), 1);
+    sim_grant(&p.sim, 0, p.sim.granted_tok[0] + 1);
+    sim_run(&p.sim, 5 * SECOND);
+    CHECK_INT(p.sim.requests[r].first_dispatched_ns, 5 * SECOND);
+    finish_all(&p.sim);
+}
+
+/* The answer "spent" was given before the window began and comes after that: it is not believed. */
+static void flow__the_window_begins_between_the_answer_and_its_arrival__asks_again(void **state)
+{
+    (void)state;
+    struct spent p;
+    spent_config(&p);
+    p.config.scopes[0].policy = WEIR_EXHAUSTED_QUEUE;
+    p.config.scopes[0].period_ns = 10 * SECOND;
+    p.config.ledger_delay = delay_as_told;
+    delay_now = 0;
+    spent_open(&p, 60 * SECOND);
+    sim_run(&p.sim, 9900 * MS);
+    delay_now = (int64_t)(500 * MS);
+    uint32_t r = sim_arrive(&p.sim, &p.arrival);
+    delay_now = 0;
+    CHECK(sim_run_dry(&p.sim, 100 * SECOND));
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_NONE);
+    CHECK_INT(p.sim.requests[r].first_dispatched_ns, 10400 * MS);
+    finish_all(&p.sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flow__spent_and_policy_refuse__the_hint_is_the_windows_next_start),
+        cmocka_unit_test(flow__spent_and_no_window_to_come__no_time_is_promised),
+        cmocka_unit_test(flow__above_the_whole_grant__is_too_large_under_every_policy),
+        cmocka_unit_test(flow__spent_and_policy_fallback__goes_there_and_is_charged_there),
+        cmocka_unit_test(flow__the_fallbacks_budget_is_spent_too__is_final),
+        cmocka_unit_test(flow__the_fallbacks_pool_refuses__tells_that_refusal),
+        cmocka_unit_test(flow__the_request_ends_while_the_fallback_is_asked__nothing_is_kept),
+        cmocka_unit_test(flow__spent_and_policy_queue__waits_for_the_window_in_order),
+        cmocka_unit_test(flow__policy_queue_and_the_window_is_beyond_the_deadline__refuses_at_once),
+        cmocka_unit_test(flow__the_window_does_not_begin__the_deadline_says_spent_not_busy),
+        cmocka_unit_test(flow__a_large_one_waits_for_the_window__a_small_one_of_the_tenant_passes),
+        cmocka_unit_test(flow__a_grant_is_raised__who_waits_for_the_window_goes_at_once),
+        cmocka_unit_test(flow__the_window_begins_between_the_answer_and_its_arrival__asks_again),
+    };
+    return cmocka_run_group_tests_name("flow_budget", tests, NULL, NULL);
+}
