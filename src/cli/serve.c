@@ -27,7 +27,7 @@ static const struct cli_option serve_options[] = {
     {"--cooldown", "TIME", "how long the breaker stays open (15s)", NULL},
     {"--listen", "A:P", "where clients connect (127.0.0.1:8765)", NULL},
     {"--admin", "A:P", "health, metrics and admin API (127.0.0.1:8766)", NULL},
-    {"--ledger", "WHERE", "where budgets are kept: memory, in this version", NULL},
+    {"--ledger", "WHERE", "where budgets are kept: a file, or memory", NULL},
     {"--access-log", "WHERE", "off, stderr, or a file's path (stderr)", NULL},
 };
 

@@ -12,13 +12,31 @@ struct weir_budget_scope {
     uint64_t reset_ns; /* 0: none to come */
 };
 
-static enum weir_exhausted_policy budget_policy(enum weir_config_exhausted on_exhausted)
+/* The scope that what falls back to this upstream is charged to. */
+static uint32_t budget_fallback_scope(struct weir_gateway *g, uint32_t upstream)
 {
-    switch (on_exhausted) {
+    char name[WEIR_STORE_NAME_MAX];
+    snprintf(name, sizeof name, "fallback/%s", g->config->upstreams[upstream].name);
+    return weir_gateway_unlimited_scope(g, name);
+}
+
+static bool budget_take(struct weir_gateway *g, const struct weir_config_scope *from,
+                        struct weir_budget_scope *scope)
+{
+    switch (from->on_exhausted) {
     case WEIR_CONFIG_EXHAUSTED_REFUSE:
-        return WEIR_EXHAUSTED_REFUSE;
+        scope->policy = WEIR_EXHAUSTED_REFUSE;
+        return true;
+    case WEIR_CONFIG_EXHAUSTED_FALLBACK:
+        scope->policy = WEIR_EXHAUSTED_FALLBACK;
+        scope->fallback_pool = g->config->upstreams[from->fallback_index].pool_index;
+        scope->fallback_scope = budget_fallback_scope(g, from->fallback_index);
+        return scope->fallback_scope != WEIR_NONE;
+    case WEIR_CONFIG_EXHAUSTED_QUEUE:
+        scope->policy = WEIR_EXHAUSTED_QUEUE;
+        return true;
     }
-    return WEIR_EXHAUSTED_REFUSE;
+    return false;
 }
 
 bool weir_budget_open(struct weir_gateway *g)
@@ -29,9 +47,8 @@ bool weir_budget_open(struct weir_gateway *g)
         return false;
     for (uint32_t i = 0; i < c->scopes_count; i++) {
         uint32_t slot = weir_gateway_scope(g, i);
-        if (slot == WEIR_NONE)
+        if (slot == WEIR_NONE || !budget_take(g, &c->scopes[i], &g->budget[slot]))
             return false;
-        g->budget[slot].policy = budget_policy(c->scopes[i].on_exhausted);
     }
     return true;
 }

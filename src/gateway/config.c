@@ -29,7 +29,7 @@ static const struct {
 } flag_fields[] = {
     {"--listen", NULL, "listen"},
     {"--admin", NULL, "admin"},
-    {"--ledger", NULL, "ledger"},
+    {"--ledger", "ledger", "path"},
     {"--max-wait", "limits", "max_wait"},
     {"--access-log", "log", "access"},
     {"--upstream", "upstreams", "url"},

@@ -16,6 +16,7 @@
 #define WEIR_GATEWAY_CONFIG_H
 
 #include "core/base.h"
+#include "gateway/window.h"
 
 enum weir_config_api {
     WEIR_CONFIG_API_OPENAI = 1,
@@ -44,10 +45,24 @@ enum weir_config_gone {
     WEIR_CONFIG_GONE_DRAIN   /* read it to its end, within drain_time_ns and drain_bytes */
 };
 
-enum weir_config_exhausted { WEIR_CONFIG_EXHAUSTED_REFUSE };
+/* What becomes of requests that a scope's grant has no room for. */
+enum weir_config_exhausted {
+    WEIR_CONFIG_EXHAUSTED_REFUSE,
+    WEIR_CONFIG_EXHAUSTED_FALLBACK, /* they go to the upstream `fallback`, charged to
+                                       fallback/UPSTREAM */
+    WEIR_CONFIG_EXHAUSTED_QUEUE     /* they wait for the next window, where their deadline allows */
+};
 
-enum weir_config_period {
-    WEIR_CONFIG_PERIOD_NONE /* one grant for the life of the process */
+/* A stream has used more than its hold, and the scope has no room for more. */
+enum weir_config_overrun {
+    WEIR_CONFIG_OVERRUN_LOG, /* it runs on; all it uses is booked */
+    WEIR_CONFIG_OVERRUN_CUT  /* it is ended with an error event */
+};
+
+/* A hold whose process died before it could be settled. */
+enum weir_config_lapse {
+    WEIR_CONFIG_LAPSE_CHARGE, /* counts as used until it is settled or written off */
+    WEIR_CONFIG_LAPSE_REFUND  /* counts as never used */
 };
 
 /* `2/s`, `100/m`, `1.5M/h`: count in each per_ns. No limit when count is 0. */
@@ -106,6 +121,8 @@ struct weir_config_upstream {
     enum weir_config_api api;
     const char **models; /* "gpt-4o" or "gpt-*"; none: every model */
     uint32_t models_count;
+    const char **provider_ids; /* ids and names in a provider's export that mean this upstream */
+    uint32_t provider_ids_count;
     const char *pool;    /* name of its pool, set by the loader where the file gives none */
     uint32_t pool_index; /* into pools */
     uint32_t max_in_flight;
@@ -122,6 +139,7 @@ struct weir_config_upstream {
     struct weir_config_timeouts timeouts;
     const char *fallback;    /* name of an upstream, NULL: none */
     uint32_t fallback_index; /* into upstreams, WEIR_NONE: none */
+    bool is_fallback;        /* of an upstream or a scope: shares no pool unless told to */
     const char *tls_ca_file; /* NULL: the system's store */
     bool tls_verify;         /* always true: false is refused */
     struct weir_config_edits edits;
@@ -164,6 +182,9 @@ struct weir_config_tenant {
     uint32_t scope_index;     /* into scopes, WEIR_NONE: implicit */
     const char **models;      /* allowed ones, as upstream's; none: every model */
     uint32_t models_count;
+    const char **provider_ids; /* charged to this tenant's scope when a provider's export is
+                                  compared */
+    uint32_t provider_ids_count;
     bool is_paused;
 };
 
@@ -178,9 +199,17 @@ struct weir_config_scope {
     const char *parent; /* NULL: none */
     uint32_t parent_index;
     int64_t granted_tok;
-    enum weir_config_period period;
+    struct weir_window_rule window; /* from period, zone and anchor; its zone is the config's */
+    const char *zone;               /* as given; NULL: UTC */
+    const char *anchor;             /* as given; NULL: monday, or day 1 */
     enum weir_config_exhausted on_exhausted;
-    bool is_strict;                /* holds reserve the hard upper bound of the estimate */
+    const char *fallback;    /* name of an upstream; NULL unless on_exhausted is FALLBACK */
+    uint32_t fallback_index; /* into upstreams, WEIR_NONE: none */
+    enum weir_config_overrun on_overrun;
+    enum weir_config_lapse on_lapse;
+    const char **provider_ids; /* ids and names in a provider's export that mean this scope */
+    uint32_t provider_ids_count;
+    bool is_strict; /* holds reserve the hard upper bound of the estimate */
 };
 
 struct weir_config_route {
@@ -209,6 +238,16 @@ struct weir_config_limits {
     uint64_t drain_stream_ns; /* and running ones for so long */
 };
 
+/* Where budgets are kept, and for how long what is finished. */
+struct weir_config_ledger {
+    const char *path; /* absolute; "memory": not in a file; NULL: state_dir is NULL, so it has no
+                         default place */
+    bool in_memory;
+    uint64_t keep_finished_ns; /* holds that ended: so long a repeat or a late settle knows them */
+    uint64_t keep_journal_ns;
+    uint64_t keep_usage_ns; /* usage by the hour, and balances of past windows */
+};
+
 enum weir_config_access {
     WEIR_CONFIG_ACCESS_OFF,
     WEIR_CONFIG_ACCESS_STDERR,
@@ -221,7 +260,7 @@ struct weir_config {
     struct weir_config_addr admin;
     const char *tls_cert_file; /* of the client listener; both NULL: plain HTTP */
     const char *tls_key_file;
-    const char *ledger;                     /* "memory" */
+    struct weir_config_ledger ledger;
     const char *state_dir;                  /* of keys.h; NULL: the environment names none */
     struct weir_config_upstream *upstreams; /* at least one */
     uint32_t upstreams_count;

@@ -1,8 +1,6 @@
-#include "gateway/config_load.h"
+#include "gateway/config_names.h"
 
 #include "core/gate.h"
-#include "core/ledger.h"
-#include "gateway/config_value.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,97 +14,13 @@
  * defaults, credentials. Runs after the walker, also over a file with errors, so that all are told
  * at once. */
 
-/* ---- names ---- */
-
-struct named {
-    const char *name;
-    uint32_t index;
-};
-
-static int compare_named(const void *a, const void *b)
-{
-    const struct named *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x->index > y->index) - (x->index < y->index);
-}
-
-/* The names of an array of structs that begin with their name, sorted. Rows without one are left
- * out. */
-struct names {
-    struct named *list;
-    uint32_t count;
-};
-
-static struct names collect_names(const void *rows, uint32_t count, size_t row_bytes)
-{
-    struct names names = {calloc(count ? count : 1, sizeof(struct named)), 0};
-    if (!names.list) {
-        fputs("weir: out of memory while reading the configuration\n", stderr);
-        exit(3);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const char *name;
-        memcpy(&name, (const char *)rows + i * row_bytes, sizeof name);
-        if (name)
-            names.list[names.count++] = (struct named){name, i};
-    }
-    qsort(names.list, names.count, sizeof *names.list, compare_named);
-    return names;
-}
-
-static uint32_t find_name(const struct names *names, const char *name)
-{
-    uint32_t low = 0, high = names->count;
-    while (low < high) { /* the first of its name */
-        uint32_t middle = low + (high - low) / 2;
-        if (strcmp(names->list[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < names->count && strcmp(names->list[low].name, name) == 0 ? names->list[low].index
-                                                                          : WEIR_NONE;
-}
-
 _Static_assert(offsetof(struct weir_config_upstream, name) == 0 &&
                    offsetof(struct weir_config_pool, name) == 0 &&
                    offsetof(struct weir_config_tenant, name) == 0 &&
                    offsetof(struct weir_config_lane, name) == 0 &&
                    offsetof(struct weir_config_scope, name) == 0 &&
                    offsetof(struct weir_config_route, path) == 0,
-               "collect_names reads the first member");
-
-static void check_unique(struct weir_loader *loader, const struct names *names, const void *rows,
-                         size_t row_bytes, const char *what)
-{
-    for (uint32_t i = 1; i < names->count; i++) {
-        if (strcmp(names->list[i - 1].name, names->list[i].name) != 0)
-            continue;
-        const char *row = (const char *)rows + names->list[i].index * row_bytes;
-        const char *before = (const char *)rows + names->list[i - 1].index * row_bytes;
-        weir_loader_error(loader, weir_loader_place(loader, row),
-                          "%s '%s' is given twice; first on line %u", what, names->list[i].name,
-                          weir_loader_place(loader, before).line);
-    }
-}
-
-/* The index that a reference means, or WEIR_NONE after saying that there is none of that name. */
-static uint32_t resolve(struct weir_loader *loader, const void *field, const char *name,
-                        const struct names *names, const char *what)
-{
-    uint32_t index = find_name(names, name);
-    if (index != WEIR_NONE)
-        return index;
-    enum { KNOWN_MAX = 200 };
-    const char *known[KNOWN_MAX];
-    size_t count = 0;
-    for (uint32_t i = 0; i < names->count && count < KNOWN_MAX; i++)
-        known[count++] = names->list[i].name;
-    char before[64];
-    snprintf(before, sizeof before, "there is no %s", what);
-    weir_loader_unknown(loader, weir_loader_place(loader, field), before, name, "", known, count);
-    return WEIR_NONE;
-}
+               "weir_names_collect reads the first member");
 
 /* ---- upstreams ---- */
 
@@ -249,7 +163,7 @@ static void finish_breaker(struct weir_loader *loader, struct weir_config_breake
     breaker->cooldown_max_ns = breaker->cooldown_ns;
 }
 
-static void finish_upstreams(struct weir_loader *loader, const struct names *names)
+static void finish_upstreams(struct weir_loader *loader, const struct weir_names *names)
 {
     struct weir_config *config = loader->config;
     for (uint32_t i = 0; i < config->upstreams_count; i++) {
@@ -265,10 +179,11 @@ static void finish_upstreams(struct weir_loader *loader, const struct names *nam
         if (!upstream->fallback)
             continue;
         upstream->fallback_index =
-            resolve(loader, &upstream->fallback, upstream->fallback, names, "upstream");
+            weir_names_resolve(loader, &upstream->fallback, upstream->fallback, names, "upstream");
         if (upstream->fallback_index == WEIR_NONE)
             continue;
-        const struct weir_config_upstream *to = &config->upstreams[upstream->fallback_index];
+        struct weir_config_upstream *to = &config->upstreams[upstream->fallback_index];
+        to->is_fallback = true;
         if ((to->api & upstream->api) != upstream->api)
             weir_loader_error(loader, weir_loader_place(loader, &upstream->fallback),
                               "upstream '%s' does not speak the API of '%s'", to->name,
@@ -306,22 +221,14 @@ static bool serve_alike(const struct weir_config_upstream *a, const struct weir_
     return true;
 }
 
-static bool is_a_fallback(const struct weir_config *config, uint32_t index)
-{
-    for (uint32_t i = 0; i < config->upstreams_count; i++)
-        if (config->upstreams[i].fallback_index == index)
-            return true;
-    return false;
-}
-
 /* A pool name that no pool has: an upstream's own, with an ending where another pool took it. */
 static const char *free_pool_name(struct weir_config *config, const char *wanted,
-                                  const struct names *given)
+                                  const struct weir_names *given)
 {
     for (uint32_t n = 1;; n++) {
         char name[96];
         snprintf(name, sizeof name, n == 1 ? "%s" : "%s-%u", wanted, n);
-        bool is_taken = find_name(given, name) != WEIR_NONE;
+        bool is_taken = weir_names_find(given, name) != WEIR_NONE;
         for (uint32_t i = 0; i < config->upstreams_count && !is_taken; i++)
             is_taken = config->upstreams[i].pool && strcmp(config->upstreams[i].pool, name) == 0;
         if (!is_taken)
@@ -332,14 +239,14 @@ static const char *free_pool_name(struct weir_config *config, const char *wanted
 /* Names the pool of each upstream that gave none: that of an earlier one that serves alike, else
  * its own. Fallbacks are kept apart, so that they are only used when they are needed. */
 static void name_pools(struct weir_config *config, const bool *pool_given,
-                       const struct names *given)
+                       const struct weir_names *given)
 {
     for (uint32_t i = 0; i < config->upstreams_count; i++) {
         struct weir_config_upstream *upstream = &config->upstreams[i];
         if (pool_given[i])
             continue;
-        for (uint32_t j = 0; j < i && !upstream->pool && !is_a_fallback(config, i); j++)
-            if (!pool_given[j] && !is_a_fallback(config, j) &&
+        for (uint32_t j = 0; j < i && !upstream->pool && !upstream->is_fallback; j++)
+            if (!pool_given[j] && !config->upstreams[j].is_fallback &&
                 serve_alike(upstream, &config->upstreams[j]))
                 upstream->pool = config->upstreams[j].pool;
         if (!upstream->pool)
@@ -378,8 +285,8 @@ static void finish_pools(struct weir_loader *loader)
     struct weir_config *config = loader->config;
     struct weir_config_pool *given = config->pools;
     uint32_t given_count = config->pools_count, count = config->upstreams_count;
-    struct names names = collect_names(given, given_count, sizeof *given);
-    check_unique(loader, &names, given, sizeof *given, "pool");
+    struct weir_names names = weir_names_collect(given, given_count, sizeof *given);
+    weir_names_check_unique(loader, &names, given, sizeof *given, "pool");
     bool *pool_given = weir_config_alloc(config, count + 1, sizeof *pool_given);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_config_upstream *upstream = &config->upstreams[i];
@@ -397,8 +304,8 @@ static void finish_pools(struct weir_loader *loader)
             uint32_t at = 0;
             while (at < config->pools_count && strcmp(config->pools[at].name, upstream->pool) != 0)
                 at++;
-            if (at == config->pools_count && is_a_fallback(config, i) == (fallbacks == 1)) {
-                uint32_t from = find_name(&names, upstream->pool);
+            if (at == config->pools_count && upstream->is_fallback == (fallbacks == 1)) {
+                uint32_t from = weir_names_find(&names, upstream->pool);
                 struct weir_config_pool *pool = &config->pools[config->pools_count++];
                 *pool = (struct weir_config_pool){.scheduler = config->scheduler,
                                                   .work_input = config->work_input,
@@ -442,10 +349,10 @@ static void finish_pools(struct weir_loader *loader)
             weir_loader_error(loader, weir_loader_place(loader, &given[i].name),
                               "no upstream is in pool '%s'", given[i].name);
     }
-    free(names.list);
+    weir_names_free(&names);
 }
 
-/* ---- lanes, scopes, tenants, routes ---- */
+/* ---- lanes, tenants ---- */
 
 static void finish_lanes(struct weir_loader *loader)
 {
@@ -463,46 +370,6 @@ static void finish_lanes(struct weir_loader *loader)
         if (sum > 100) {
             weir_loader_error(loader, weir_loader_place(loader, &config->lanes[i].floor_percent),
                               "the floors of all lanes come to more than 100 percent");
-            break;
-        }
-    }
-}
-
-static bool is_scope_name(const char *name)
-{
-    if (strlen(name) > 128 || !*name || name[0] == '/' || name[strlen(name) - 1] == '/')
-        return false;
-    return name[strspn(
-               name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")] == '\0';
-}
-
-static void finish_scopes(struct weir_loader *loader, const struct names *names)
-{
-    struct weir_config *config = loader->config;
-    for (uint32_t i = 0; i < config->scopes_count; i++) {
-        struct weir_config_scope *scope = &config->scopes[i];
-        struct weir_place place = weir_loader_place(loader, &scope->name);
-        if (scope->name && !is_scope_name(scope->name))
-            weir_loader_error(
-                loader, place,
-                "a scope's name has letters, digits, '.', '_', '-' and inner slashes, at "
-                "most 128, not '%s'",
-                scope->name);
-        if (scope->name && strncmp(scope->name, "tenant/", 7) == 0)
-            weir_loader_error(loader, place, "names that begin with tenant/ are weir's own");
-        scope->parent_index = scope->parent
-                                  ? resolve(loader, &scope->parent, scope->parent, names, "scope")
-                                  : WEIR_NONE;
-    }
-    for (uint32_t i = 0; i < config->scopes_count; i++) {
-        uint32_t depth = 1;
-        for (uint32_t at = config->scopes[i].parent_index;
-             at != WEIR_NONE && depth <= WEIR_LEDGER_DEPTH_MAX; depth++)
-            at = config->scopes[at].parent_index;
-        if (depth > WEIR_LEDGER_DEPTH_MAX) {
-            weir_loader_error(loader, weir_loader_place(loader, &config->scopes[i].parent),
-                              "scopes go round in a circle, or more than %d deep",
-                              WEIR_LEDGER_DEPTH_MAX);
             break;
         }
     }
@@ -538,11 +405,11 @@ static void check_digests(struct weir_loader *loader)
         }
 }
 
-static void finish_tenants(struct weir_loader *loader, const struct names *lanes,
-                           const struct names *scopes)
+static void finish_tenants(struct weir_loader *loader, const struct weir_names *lanes,
+                           const struct weir_names *scopes)
 {
     struct weir_config *config = loader->config;
-    uint32_t usual = find_name(lanes, "standard");
+    uint32_t usual = weir_names_find(lanes, "standard");
     config->lane_default = usual == WEIR_NONE ? 0 : usual;
     for (uint32_t i = 0; i < config->tenants_count; i++) {
         struct weir_config_tenant *tenant = &config->tenants[i];
@@ -555,12 +422,13 @@ static void finish_tenants(struct weir_loader *loader, const struct names *lanes
                               "anonymous is the tenant of requests without a credential");
         tenant->lane_index = config->lane_default;
         if (tenant->lane)
-            tenant->lane_index = resolve(loader, &tenant->lane, tenant->lane, lanes, "lane");
+            tenant->lane_index =
+                weir_names_resolve(loader, &tenant->lane, tenant->lane, lanes, "lane");
         else if (config->lanes_count)
             tenant->lane = config->lanes[config->lane_default].name;
-        tenant->scope_index = tenant->scope
-                                  ? resolve(loader, &tenant->scope, tenant->scope, scopes, "scope")
-                                  : WEIR_NONE;
+        tenant->scope_index = tenant->scope ? weir_names_resolve(loader, &tenant->scope,
+                                                                 tenant->scope, scopes, "scope")
+                                            : WEIR_NONE;
         refuse_without_rate(loader, &limits->burst_req, "burst", limits->requests, "requests");
         refuse_without_rate(loader, &limits->tokens_burst_tok, "tokens_burst", limits->tokens,
                             "tokens");
@@ -586,11 +454,6 @@ static void finish_whole(struct weir_loader *loader)
         strcmp(config->listen.host, config->admin.host) == 0)
         weir_loader_error(loader, weir_loader_place(loader, &config->admin),
                           "admin and listen are the same address");
-    if (strcmp(config->ledger, "memory") != 0)
-        weir_loader_error(
-            loader, weir_loader_place(loader, &config->ledger),
-            "a ledger on disk is not supported yet: only `memory` is enforced in this "
-            "version, and budgets begin anew at each start");
     if (!config->tls_cert_file != !config->tls_key_file)
         weir_loader_error(loader,
                           weir_loader_place(loader, config->tls_cert_file ? &config->tls_cert_file
@@ -610,27 +473,31 @@ static void finish_whole(struct weir_loader *loader)
 void weir_config_finish(struct weir_loader *loader)
 {
     struct weir_config *config = loader->config;
-    struct names upstreams =
-        collect_names(config->upstreams, config->upstreams_count, sizeof *config->upstreams);
-    check_unique(loader, &upstreams, config->upstreams, sizeof *config->upstreams, "upstream");
+    struct weir_names upstreams =
+        weir_names_collect(config->upstreams, config->upstreams_count, sizeof *config->upstreams);
+    weir_names_check_unique(loader, &upstreams, config->upstreams, sizeof *config->upstreams,
+                            "upstream");
     finish_whole(loader);
+    weir_config_finish_ledger(loader);
     finish_upstreams(loader, &upstreams);
+    struct weir_names scopes =
+        weir_names_collect(config->scopes, config->scopes_count, sizeof *config->scopes);
+    weir_config_finish_scopes(loader, &upstreams, &scopes);
     finish_pools(loader);
     finish_lanes(loader);
-    struct names lanes = collect_names(config->lanes, config->lanes_count, sizeof *config->lanes);
-    struct names scopes =
-        collect_names(config->scopes, config->scopes_count, sizeof *config->scopes);
-    struct names tenants =
-        collect_names(config->tenants, config->tenants_count, sizeof *config->tenants);
-    struct names routes =
-        collect_names(config->routes, config->routes_count, sizeof *config->routes);
-    check_unique(loader, &lanes, config->lanes, sizeof *config->lanes, "lane");
-    check_unique(loader, &scopes, config->scopes, sizeof *config->scopes, "scope");
-    check_unique(loader, &tenants, config->tenants, sizeof *config->tenants, "tenant");
-    check_unique(loader, &routes, config->routes, sizeof *config->routes, "route");
-    finish_scopes(loader, &scopes);
+    struct weir_names lanes =
+        weir_names_collect(config->lanes, config->lanes_count, sizeof *config->lanes);
+    struct weir_names tenants =
+        weir_names_collect(config->tenants, config->tenants_count, sizeof *config->tenants);
+    struct weir_names routes =
+        weir_names_collect(config->routes, config->routes_count, sizeof *config->routes);
+    weir_names_check_unique(loader, &lanes, config->lanes, sizeof *config->lanes, "lane");
+    weir_names_check_unique(loader, &scopes, config->scopes, sizeof *config->scopes, "scope");
+    weir_names_check_unique(loader, &tenants, config->tenants, sizeof *config->tenants, "tenant");
+    weir_names_check_unique(loader, &routes, config->routes, sizeof *config->routes, "route");
     finish_tenants(loader, &lanes, &scopes);
-    struct names *all[] = {&upstreams, &lanes, &scopes, &tenants, &routes};
+    weir_config_check_budgets(loader);
+    struct weir_names *all[] = {&upstreams, &lanes, &scopes, &tenants, &routes};
     for (size_t i = 0; i < WEIR_COUNT(all); i++)
-        free(all[i]->list);
+        weir_names_free(all[i]);
 }

@@ -24,6 +24,8 @@ struct block {
 
 struct weir_config_private {
     struct block *blocks;
+    struct weir_zone **zones;
+    size_t zones_count;
     char *secrets; /* mapped; NULL: none yet */
     size_t secrets_used;
 };
@@ -86,6 +88,21 @@ char *weir_config_secret(struct weir_config *config, const char *text, size_t by
     return copy;
 }
 
+const struct weir_zone *weir_config_zone(struct weir_config *config, const char *name)
+{
+    struct weir_config_private *private = config->private;
+    for (size_t i = 0; i < private->zones_count; i++)
+        if (strcmp(weir_zone_name(private->zones[i]), name) == 0)
+            return private->zones[i];
+    struct weir_zone *zone = weir_zone_open(name);
+    if (!zone)
+        return NULL;
+    private->zones = weir_config_must(
+        realloc(private->zones, (private->zones_count + 1) * sizeof(struct weir_zone *)));
+    private->zones[private->zones_count++] = zone;
+    return zone;
+}
+
 struct weir_config *weir_config_new(void)
 {
     struct weir_config *config = weir_config_must(calloc(1, sizeof *config));
@@ -105,6 +122,9 @@ void weir_config_free(struct weir_config *config)
         explicit_bzero(config->private->secrets, SECRET_BYTES);
         munmap(config->private->secrets, SECRET_BYTES);
     }
+    for (size_t i = 0; i < config->private->zones_count; i++)
+        weir_zone_close(config->private->zones[i]);
+    free(config->private->zones);
     free(config->private);
     free(config);
 }
@@ -199,11 +219,14 @@ void weir_loader_mark(struct weir_loader *loader, const void *field, struct weir
     loader->marks_sorted = false;
 }
 
+/* By address; of two for one field the flag's, which has no line, goes before the file's. */
 static int compare_marks(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t)((const struct weir_mark *)a)->field;
-    uintptr_t y = (uintptr_t)((const struct weir_mark *)b)->field;
-    return (x > y) - (x < y);
+    const struct weir_mark *x = a, *y = b;
+    if (x->field != y->field)
+        return ((uintptr_t)x->field > (uintptr_t)y->field) -
+               ((uintptr_t)x->field < (uintptr_t)y->field);
+    return (x->place.line > y->place.line) - (x->place.line < y->place.line);
 }
 
 static const struct weir_mark *find_mark(struct weir_loader *loader, const void *field)
@@ -214,9 +237,16 @@ static const struct weir_mark *find_mark(struct weir_loader *loader, const void 
         qsort(loader->marks, loader->marks_count, sizeof *loader->marks, compare_marks);
         loader->marks_sorted = true;
     }
-    struct weir_mark wanted = {.field = field};
-    return bsearch(&wanted, loader->marks, loader->marks_count, sizeof *loader->marks,
-                   compare_marks);
+    size_t low = 0, high = loader->marks_count;
+    while (low < high) { /* the first of that field */
+        size_t middle = low + (high - low) / 2;
+        if ((uintptr_t)loader->marks[middle].field < (uintptr_t)field)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < loader->marks_count && loader->marks[low].field == field ? &loader->marks[low]
+                                                                          : NULL;
 }
 
 struct weir_place weir_loader_place(struct weir_loader *loader, const void *field)

@@ -66,8 +66,20 @@ void weir_loader_unknown(struct weir_loader *loader, struct weir_place place, co
                          const char *word, const char *after, const char *const *known,
                          size_t known_count);
 
+/* The zone of that name, opened once for the whole configuration and closed with it; NULL: none. */
+const struct weir_zone *weir_config_zone(struct weir_config *config, const char *name);
+
+struct weir_names;
+
 /* Parts of the loader, in order. Each reports what it finds. */
 void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t bytes);
 void weir_config_finish(struct weir_loader *loader); /* derived defaults, names, cycles, secrets */
+/* and parts of that: where the ledger is, */
+void weir_config_finish_ledger(struct weir_loader *loader);
+/* the tree of budgets, their windows, and what happens when one is spent, */
+void weir_config_finish_scopes(struct weir_loader *loader, const struct weir_names *upstreams,
+                               const struct weir_names *scopes);
+/* and what takes all of it together: whether a fallback can serve, ids given twice. */
+void weir_config_check_budgets(struct weir_loader *loader);
 
 #endif

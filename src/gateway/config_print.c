@@ -33,9 +33,18 @@ static uint64_t read_u64(const void *row, size_t offset)
 static const char *choice_name(const struct weir_field *field, uint32_t value)
 {
     for (size_t i = 0; i < field->choices_count; i++)
-        if (field->choices[i].value == value && !field->choices[i].later)
+        if (field->choices[i].value == value)
             return field->choices[i].name;
     WEIR_INVARIANT(false);
+}
+
+static const char *period_word(const struct weir_window_rule *rule,
+                               char scratch[WEIR_VALUE_TEXT_MAX])
+{
+    if (rule->period != WEIR_PERIOD_SECONDS)
+        return weir_value_period_name(rule->period);
+    weir_value_duration_text(rule->seconds * WEIR_NS_PER_S, scratch);
+    return scratch;
 }
 
 /* The word of a one-word field, in scratch or of the config; NULL: nothing is set, nothing to
@@ -89,7 +98,11 @@ static const char *field_word(const struct weir_field *field, const void *row,
         uint32_t access = read_u32(row, field->offset);
         return file ? file : access == WEIR_CONFIG_ACCESS_OFF ? "off" : "stderr";
     }
+    case WEIR_FIELD_PERIOD:
+        return period_word((const struct weir_window_rule *)((const char *)row + field->offset),
+                           scratch);
     case WEIR_FIELD_MODELS:
+    case WEIR_FIELD_TEXTS:
     case WEIR_FIELD_DIGESTS:
     case WEIR_FIELD_TABLE:
     case WEIR_FIELD_ROWS:
@@ -109,10 +122,10 @@ static void digest_hex(const uint8_t digest[32], char out[65])
 static const char *list_item(const struct weir_field *field, const void *row, uint32_t i,
                              char out[65])
 {
-    if (field->kind == WEIR_FIELD_MODELS) {
-        const char **models;
-        memcpy(&models, (const char *)row + field->offset, sizeof models);
-        return models[i];
+    if (field->kind != WEIR_FIELD_DIGESTS) {
+        const char **texts;
+        memcpy(&texts, (const char *)row + field->offset, sizeof texts);
+        return texts[i];
     }
     const uint8_t(*digests)[32];
     memcpy(&digests, (const char *)row + field->offset, sizeof digests);
@@ -147,14 +160,19 @@ static void print_scalar(FILE *out, const char *text)
 static void print_table(FILE *out, const struct weir_field_table *table, const void *row, int depth,
                         bool in_dash);
 
+static bool is_list_of_words(const struct weir_field *field)
+{
+    return field->kind == WEIR_FIELD_MODELS || field->kind == WEIR_FIELD_TEXTS ||
+           field->kind == WEIR_FIELD_DIGESTS;
+}
+
 /* Whether anything of a table would be printed: an empty one is left out. */
 static bool has_something(const struct weir_field_table *table, const void *row)
 {
     char scratch[WEIR_VALUE_TEXT_MAX + 264];
     for (size_t i = 0; i < table->fields_count; i++) {
         const struct weir_field *field = &table->fields[i];
-        bool is_list = field->kind == WEIR_FIELD_MODELS || field->kind == WEIR_FIELD_DIGESTS ||
-                       field->kind == WEIR_FIELD_ROWS;
+        bool is_list = is_list_of_words(field) || field->kind == WEIR_FIELD_ROWS;
         if (is_list ? read_u32(row, field->count_offset) > 0
             : field->kind == WEIR_FIELD_TABLE
                 ? has_something(field->table, (const char *)row + field->offset)
@@ -180,14 +198,18 @@ static void print_table(FILE *out, const struct weir_field_table *table, const v
     for (size_t i = 0; i < table->fields_count; i++) {
         const struct weir_field *field = &table->fields[i];
         const char *word = NULL;
-        bool is_words = field->kind == WEIR_FIELD_MODELS || field->kind == WEIR_FIELD_DIGESTS;
+        bool is_words = is_list_of_words(field);
         bool is_rows = field->kind == WEIR_FIELD_ROWS, is_table = field->kind == WEIR_FIELD_TABLE;
         if (is_words || is_rows) {
             if (read_u32(row, field->count_offset) == 0)
                 continue;
         } else if (is_table) {
-            if (!has_something(field->table, (const char *)row + field->offset))
-                continue;
+            if (!has_something(field->table, (const char *)row + field->offset)) {
+                if (!field->word)
+                    continue;
+                is_table = false; /* nothing beyond its one word */
+                word = field_word(field->word, (const char *)row + field->offset, scratch);
+            }
         } else if (!(word = field_word(field, row, scratch))) {
             continue;
         }
@@ -254,6 +276,8 @@ static json_t *table_json(const struct weir_field_table *table, const void *row)
         if (field->kind == WEIR_FIELD_TABLE) {
             if (has_something(field->table, at))
                 value = table_json(field->table, at);
+            else if (field->word)
+                value = json_string(field_word(field->word, at, scratch));
         } else if (field->kind == WEIR_FIELD_ROWS) {
             const char *rows;
             memcpy(&rows, at, sizeof rows);
@@ -261,7 +285,7 @@ static json_t *table_json(const struct weir_field_table *table, const void *row)
             for (uint32_t j = 0; j < read_u32(row, field->count_offset); j++)
                 json_array_append_new(value,
                                       table_json(field->table, rows + j * field->table->row_bytes));
-        } else if (field->kind == WEIR_FIELD_MODELS || field->kind == WEIR_FIELD_DIGESTS) {
+        } else if (is_list_of_words(field)) {
             value = json_array();
             for (uint32_t j = 0; j < read_u32(row, field->count_offset); j++)
                 json_array_append_new(value, json_string(list_item(field, row, j, hex)));
@@ -310,8 +334,8 @@ static void print_reference_table(FILE *out, const struct weir_field_table *tabl
         }
         weir_field_accepts(field, accepts, sizeof accepts);
         fprintf(out, "| `%s` | %s | ", field->key, accepts);
-        if (field->preset)
-            fprintf(out, "`%s`", field->preset);
+        if (field->preset || (field->word && field->word->preset))
+            fprintf(out, "`%s`", field->preset ? field->preset : field->word->preset);
         if (field->derived)
             fprintf(out, "%s%s", field->preset ? ", " : "", field->derived);
         if (field->is_required)

@@ -12,12 +12,16 @@ static void not_accepted(struct weir_loader *loader, const struct weir_field *fi
 {
     char accepts[256];
     weir_field_accepts(field, accepts, sizeof accepts);
-    if (field->kind == WEIR_FIELD_CHOICE) {
+    if (field->kind == WEIR_FIELD_CHOICE || field->kind == WEIR_FIELD_PERIOD) {
         const char *known[16];
         size_t count = 0;
+        if (field->kind == WEIR_FIELD_PERIOD)
+            while (count < WEIR_PERIOD_SECONDS) {
+                known[count] = weir_value_period_name((enum weir_period)count);
+                count++;
+            }
         for (size_t i = 0; i < field->choices_count && count < WEIR_COUNT(known); i++)
-            if (!field->choices[i].later)
-                known[count++] = field->choices[i].name;
+            known[count++] = field->choices[i].name;
         const char *near = weir_value_suggest(text, known, count);
         if (near) {
             weir_loader_error(loader, place, "%s must be %s, not '%s'; did you mean '%s'?", label,
@@ -58,11 +62,6 @@ static bool set_choice(struct weir_loader *loader, const struct weir_field *fiel
         const struct weir_field_choice *choice = &field->choices[i];
         if (strcmp(choice->name, text) != 0)
             continue;
-        if (choice->later) {
-            weir_loader_error(loader, place, "%s: '%s' is not supported yet: %s", label, text,
-                              choice->later);
-            return false;
-        }
         memcpy(at, &choice->value, sizeof choice->value);
         return true;
     }
@@ -210,6 +209,12 @@ bool weir_loader_set(struct weir_loader *loader, const struct weir_field *field,
             memcpy(at, &rate, sizeof rate);
         break;
     }
+    case WEIR_FIELD_PERIOD:
+        is_right = weir_value_period(text, at);
+        if (!is_right) /* no period at all: what goes with one is then not judged */
+            *(struct weir_window_rule *)at =
+                (struct weir_window_rule){.period = WEIR_PERIOD_SECONDS};
+        break;
     case WEIR_FIELD_CHOICE:
         if (!set_choice(loader, field, at, label, text, place))
             return false;
@@ -232,6 +237,7 @@ bool weir_loader_set(struct weir_loader *loader, const struct weir_field *field,
         is_right = set_log(loader, field, row, text);
         break;
     case WEIR_FIELD_MODELS:
+    case WEIR_FIELD_TEXTS:
     case WEIR_FIELD_DIGESTS:
     case WEIR_FIELD_TABLE:
     case WEIR_FIELD_ROWS:
@@ -248,6 +254,13 @@ bool weir_loader_set(struct weir_loader *loader, const struct weir_field *field,
     return true;
 }
 
+static void set_preset(struct weir_loader *loader, const struct weir_field *field, void *row)
+{
+    bool is_right =
+        weir_loader_set(loader, field, row, field->key, field->preset, (struct weir_place){0});
+    WEIR_INVARIANT(is_right);
+}
+
 void weir_loader_presets(struct weir_loader *loader, const struct weir_field_table *table,
                          void *row)
 {
@@ -255,10 +268,10 @@ void weir_loader_presets(struct weir_loader *loader, const struct weir_field_tab
         const struct weir_field *field = &table->fields[i];
         if (field->kind == WEIR_FIELD_TABLE) {
             weir_loader_presets(loader, field->table, (char *)row + field->offset);
+            if (field->word && field->word->preset)
+                set_preset(loader, field->word, (char *)row + field->offset);
         } else if (field->preset) {
-            bool is_right = weir_loader_set(loader, field, row, field->key, field->preset,
-                                            (struct weir_place){0});
-            WEIR_INVARIANT(is_right);
+            set_preset(loader, field, row);
         }
     }
 }

@@ -33,6 +33,9 @@
     .choices_count = WEIR_COUNT(list)
 #define MODELS(s, m, n)                                                                            \
     .kind = WEIR_FIELD_MODELS, .offset = AT(s, m, const char **), .count_offset = AT(s, n, uint32_t)
+#define TEXTS(s, m, n)                                                                             \
+    .kind = WEIR_FIELD_TEXTS, .offset = AT(s, m, const char **), .count_offset = AT(s, n, uint32_t)
+#define PERIOD(s, m) .kind = WEIR_FIELD_PERIOD, .offset = AT(s, m, struct weir_window_rule)
 #define ROWS(s, m, n, rows, type)                                                                  \
     .kind = WEIR_FIELD_ROWS, .offset = AT(s, m, type), .count_offset = AT(s, n, uint32_t),         \
     .table = &(rows)
@@ -45,52 +48,40 @@
 #define S WEIR_NS_PER_S
 #define MS WEIR_NS_PER_MS
 #define HOUR (3600 * WEIR_NS_PER_S)
+#define DAY (24 * HOUR)
 #define MIB (UINT64_C(1) << 20)
 #define TOK_BUCKET_MAX (UINT64_C(1) << 42) /* what a bucket can hold, in whole tokens */
 
 _Static_assert(sizeof(enum weir_config_api) == sizeof(uint32_t), "choices are stored as 32 bits");
 
-#define LATER_WINDOW                                                                               \
-    "this version's ledger knows no windows, so only `none` is enforced: a grant for the life of " \
-    "the process"
+static const struct weir_field_choice api_choices[] = {{"openai", WEIR_CONFIG_API_OPENAI},
+                                                       {"anthropic", WEIR_CONFIG_API_ANTHROPIC},
+                                                       {"both", WEIR_CONFIG_API_BOTH}};
 
-static const struct weir_field_choice api_choices[] = {
-    {"openai", WEIR_CONFIG_API_OPENAI, NULL},
-    {"anthropic", WEIR_CONFIG_API_ANTHROPIC, NULL},
-    {"both", WEIR_CONFIG_API_BOTH, NULL}};
-
-static const struct weir_field_choice policy_choices[] = {
-    {"fifo", WEIR_CONFIG_POLICY_FIFO, NULL},
-    {"drr", WEIR_CONFIG_POLICY_DRR, NULL},
-    {"drr-cost", WEIR_CONFIG_POLICY_DRR_COST, NULL},
-    {"vtc", WEIR_CONFIG_POLICY_VTC, NULL}};
+static const struct weir_field_choice policy_choices[] = {{"fifo", WEIR_CONFIG_POLICY_FIFO},
+                                                          {"drr", WEIR_CONFIG_POLICY_DRR},
+                                                          {"drr-cost", WEIR_CONFIG_POLICY_DRR_COST},
+                                                          {"vtc", WEIR_CONFIG_POLICY_VTC}};
 
 static const struct weir_field_choice accounting_choices[] = {
-    {"openai", WEIR_CONFIG_ACCOUNTING_OPENAI, NULL},
-    {"anthropic", WEIR_CONFIG_ACCOUNTING_ANTHROPIC, NULL}};
+    {"openai", WEIR_CONFIG_ACCOUNTING_OPENAI}, {"anthropic", WEIR_CONFIG_ACCOUNTING_ANTHROPIC}};
 
-static const struct weir_field_choice over_choices[] = {{"wait", WEIR_CONFIG_OVER_WAIT, NULL},
-                                                        {"refuse", WEIR_CONFIG_OVER_REFUSE, NULL}};
+static const struct weir_field_choice over_choices[] = {{"wait", WEIR_CONFIG_OVER_WAIT},
+                                                        {"refuse", WEIR_CONFIG_OVER_REFUSE}};
 
-static const struct weir_field_choice gone_choices[] = {{"cancel", WEIR_CONFIG_GONE_CANCEL, NULL},
-                                                        {"drain", WEIR_CONFIG_GONE_DRAIN, NULL}};
+static const struct weir_field_choice gone_choices[] = {{"cancel", WEIR_CONFIG_GONE_CANCEL},
+                                                        {"drain", WEIR_CONFIG_GONE_DRAIN}};
 
-#define LATER_ELSEWHERE                                                                            \
-    "in this version a spent budget only refuses; an upstream's own fallback is for its outages"
 static const struct weir_field_choice exhausted_choices[] = {
-    {"refuse", WEIR_CONFIG_EXHAUSTED_REFUSE, NULL},
-    {"fallback", 0, LATER_ELSEWHERE},
-    {"queue", 0, "with period none there is no next window to wait for"}};
+    {"refuse", WEIR_CONFIG_EXHAUSTED_REFUSE}, {"queue", WEIR_CONFIG_EXHAUSTED_QUEUE}};
 
-static const struct weir_field_choice period_choices[] = {{"none", WEIR_CONFIG_PERIOD_NONE, NULL},
-                                                          {"hour", 0, LATER_WINDOW},
-                                                          {"day", 0, LATER_WINDOW},
-                                                          {"week", 0, LATER_WINDOW},
-                                                          {"month", 0, LATER_WINDOW},
-                                                          {"rolling", 0, LATER_WINDOW}};
+static const struct weir_field_choice overrun_choices[] = {{"log", WEIR_CONFIG_OVERRUN_LOG},
+                                                           {"cut", WEIR_CONFIG_OVERRUN_CUT}};
 
-static const struct weir_field_choice exhausted_status_choices[] = {{"402", 402, NULL},
-                                                                    {"429", 429, NULL}};
+static const struct weir_field_choice lapse_choices[] = {{"charge", WEIR_CONFIG_LAPSE_CHARGE},
+                                                         {"refund", WEIR_CONFIG_LAPSE_REFUND}};
+
+static const struct weir_field_choice exhausted_status_choices[] = {{"402", 402}, {"429", 429}};
 
 static const struct weir_field breaker_fields[] = {
     {"failures", U32(weir_config_breaker, failures, 0, 1000), .preset = "5",
@@ -175,6 +166,11 @@ static const struct weir_field upstream_fields[] = {
     {"models", MODELS(weir_config_upstream, models, models_count), .derived = "every model",
      .help = "The models it serves; an asterisk at the end stands for any ending (gpt-*). The most "
              "exact match wins."},
+    {"provider_ids", TEXTS(weir_config_upstream, provider_ids, provider_ids_count),
+     .derived = "none",
+     .help =
+         "Its provider's names for the credential weir uses there (key ids, project or workspace "
+         "ids), as they stand in that provider's usage export."},
     {"pool", NAME(weir_config_upstream, pool),
      .derived = "shared by upstreams with the same api and models that are no fallback",
      .help =
@@ -305,6 +301,9 @@ static const struct weir_field tenant_fields[] = {
      .help = "The budget that its requests are charged to."},
     {"models", MODELS(weir_config_tenant, models, models_count), .derived = "every model",
      .help = "The models it may use; an asterisk at the end stands for any ending."},
+    {"provider_ids", TEXTS(weir_config_tenant, provider_ids, provider_ids_count), .derived = "none",
+     .help = "A provider's names for this tenant (key ids, project or workspace ids): what a usage "
+             "export says about them is compared with the tenant's scope."},
     {"paused", BOOL(weir_config_tenant, is_paused), .preset = "false",
      .help = "true refuses its requests with 403."},
 };
@@ -325,21 +324,57 @@ static const struct weir_field_table lanes_table = {
     "floors. "
     "Default: interactive 0, standard 20, batch 5."};
 
+static const struct weir_field exhausted_word = {
+    "on_exhausted",
+    CHOICE(weir_config_scope, on_exhausted, enum weir_config_exhausted, exhausted_choices),
+    .also = "{fallback: UPSTREAM}", .preset = "refuse"};
+static const struct weir_field exhausted_fields[] = {
+    {"fallback", NAME(weir_config_scope, fallback), .derived = "none",
+     .help =
+         "Upstream that requests are sent to instead, with their model as it is; recorded under "
+         "the scope fallback/UPSTREAM, which has no limit."},
+};
+static const struct weir_field_table exhausted_table = {
+    "scopes[].on_exhausted", FIELDS(exhausted_fields),
+    .help =
+        "What happens to requests once the grant is spent. refuse: 402 (or 429, see "
+        "`responses.exhausted_status`). queue: those whose deadline reaches into the next window "
+        "wait for it, the others are refused at once. {fallback: UPSTREAM}: they go there."};
+
 static const struct weir_field scope_fields[] = {
     {"name", TEXT(weir_config_scope, name), .is_required = true,
-     .help = "Its name; parts may be set off by slashes. tenant/... is weir's own."},
+     .help = "Its name; parts may be set off by slashes. tenant/... and fallback/... are weir's "
+             "own."},
     {"parent", TEXT(weir_config_scope, parent), .derived = "none",
      .help = "A hold is taken from a scope and from all above it, or from none."},
     {"granted", TOKENS(weir_config_scope, granted_tok, 0, (uint64_t)WEIR_TOK_MAX),
      .is_required = true, .help = "Tokens, input and output, that it may spend."},
-    {"period", CHOICE(weir_config_scope, period, enum weir_config_period, period_choices),
-     .preset = "none", .help = "When the grant begins anew."},
-    {"zone", LATER, .help = LATER_WINDOW},
-    {"anchor", LATER, .help = LATER_WINDOW},
-    {"on_exhausted",
-     CHOICE(weir_config_scope, on_exhausted, enum weir_config_exhausted, exhausted_choices),
-     .preset = "refuse", .help = "What happens to requests once it is spent."},
-    {"fallback", LATER, .help = LATER_ELSEWHERE},
+    {"period", PERIOD(weir_config_scope, window), .preset = "none",
+     .help =
+         "When the grant begins anew: never, or with each hour, day, week or month of the zone, "
+         "or (as in 5h) with each multiple of so long since 1970-01-01T00:00Z. A day has 23 or "
+         "25 hours when the clocks change; 24h always 24."},
+    {"zone", TEXT(weir_config_scope, zone), .derived = "UTC",
+     .help = "Time zone of hour, day, week and month, by its name in the IANA database, as in "
+             "Europe/Berlin."},
+    {"anchor", TEXT(weir_config_scope, anchor), .derived = "monday, or 1",
+     .help = "Where a week begins (monday to sunday) or a month (its day, 1 to 31; in a shorter "
+             "month its last)."},
+    {"on_exhausted", SAME_STRUCT(exhausted_table), .word = &exhausted_word},
+    {"on_overrun", CHOICE(weir_config_scope, on_overrun, enum weir_config_overrun, overrun_choices),
+     .preset = "log",
+     .help = "A stream that uses more than was held for it asks for more. When there is no more: "
+             "log lets it run, books all of it and refuses others until the grant covers it; cut "
+             "ends it with an error event."},
+    {"on_lapse", CHOICE(weir_config_scope, on_lapse, enum weir_config_lapse, lapse_choices),
+     .preset = "charge",
+     .help =
+         "After a crash, what was held for requests under way: charge counts it as used, so that "
+         "nothing is spent twice; refund gives it back, and what those requests did cost may "
+         "never be counted."},
+    {"provider_ids", TEXTS(weir_config_scope, provider_ids, provider_ids_count), .derived = "none",
+     .help = "A provider's names for this scope (key ids, project or workspace ids), as they stand "
+             "in its usage export."},
     {"strict", BOOL(weir_config_scope, is_strict), .preset = "false",
      .help = "Hold the hard upper bound of a request instead of the usual estimate: no overrun by "
              "input, but earlier refusals."},
@@ -432,14 +467,33 @@ static const struct weir_field log_fields[] = {
 };
 static const struct weir_field_table log_table = {"log", FIELDS(log_fields), .help = "Logs."};
 
+static const struct weir_field ledger_fields[] = {
+    {"path", TEXT(weir_config_ledger, path), .derived = "ledger.db in the state directory",
+     .help = "The file; or memory: budgets begin anew at each start. A relative path is taken from "
+             "this file's folder, that of --ledger from the working directory. One weir at a time "
+             "has it."},
+    {"keep_finished", TIME(weir_config_ledger, keep_finished_ns, S, 365 * DAY), .preset = "24h",
+     .help = "How long a finished hold is remembered: so long a repeated request or a late settle "
+             "finds it. Not below the time in which clients repeat."},
+    {"keep_journal", TIME(weir_config_ledger, keep_journal_ns, S, 3660 * DAY), .preset = "7d",
+     .help = "How long single ledger operations can be listed and replayed; older ones are folded "
+             "into their balances."},
+    {"keep_usage", TIME(weir_config_ledger, keep_usage_ns, HOUR, 36600 * DAY), .preset = "400d",
+     .help = "How long the usage by the hour and the balances of past windows are kept: what a "
+             "provider's export is compared with."},
+};
+static const struct weir_field_table ledger_table = {
+    "ledger", FIELDS(ledger_fields),
+    .help = "Where budgets are kept, and for how long. One word in its place is the path: "
+            "`ledger: memory`, `ledger: /var/lib/weir/ledger.db`."};
+
 static const struct weir_field root_fields[] = {
     {"listen", ADDR(weir_config, listen), .preset = "127.0.0.1:8765",
      .help = "Where clients connect. Port 0 takes any free one."},
     {"admin", ADDR(weir_config, admin), .preset = "127.0.0.1:8766",
      .help = "Where health, metrics and the admin API are. Loopback only."},
-    {"ledger", TEXT(weir_config, ledger), .preset = "memory",
-     .help =
-         "Where budgets are kept. Only `memory` in this version: they begin anew at each start."},
+    {"ledger", TABLE(weir_config, ledger, ledger_table, struct weir_config_ledger),
+     .word = &ledger_fields[0]},
     {"tls", SAME_STRUCT(tls_table)},
     {"scheduler", CHOICE(weir_config, scheduler, enum weir_config_policy, policy_choices),
      .preset = "vtc",
@@ -505,10 +559,10 @@ void weir_field_accepts(const struct weir_field *field, char *out, size_t out_by
     case WEIR_FIELD_CHOICE: {
         size_t used = (size_t)snprintf(out, out_bytes, "one of");
         for (size_t i = 0; i < field->choices_count && used < out_bytes; i++)
-            if (!field->choices[i].later)
-                used +=
-                    (size_t)snprintf(out + used, out_bytes - used, "%s %s",
+            used += (size_t)snprintf(out + used, out_bytes - used, "%s %s",
                                      used > strlen("one of") ? "," : "", field->choices[i].name);
+        if (field->also && used < out_bytes)
+            snprintf(out + used, out_bytes - used, ", or %s", field->also);
         return;
     }
     case WEIR_FIELD_TEXT:
@@ -541,8 +595,19 @@ void weir_field_accepts(const struct weir_field *field, char *out, size_t out_by
     case WEIR_FIELD_LOG:
         plain = "off, stderr, or a path that begins with / or .";
         break;
+    case WEIR_FIELD_TEXTS:
+        plain = "a text of at most 200 bytes, or a list of those";
+        break;
+    case WEIR_FIELD_PERIOD:
+        plain = "none, hour, day, week, month, or a duration in whole seconds (5h, 7d) between 1s "
+                "and 36600d";
+        break;
     case WEIR_FIELD_TABLE:
-        plain = "a mapping";
+        if (field->word && field->word->also) {
+            weir_field_accepts(field->word, out, out_bytes);
+            return;
+        }
+        plain = field->word ? "text, or a mapping" : "a mapping";
         break;
     case WEIR_FIELD_ROWS:
         plain = "a list";

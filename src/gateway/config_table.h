@@ -22,6 +22,8 @@ enum weir_field_kind {
     WEIR_FIELD_URL,     /* the five fields from url on in struct weir_config_upstream */
     WEIR_FIELD_PATH,    /* const char *: a request path that begins with / */
     WEIR_FIELD_MODELS,  /* const char ** and its count */
+    WEIR_FIELD_TEXTS,   /* const char ** and its count: any short texts */
+    WEIR_FIELD_PERIOD,  /* enum weir_period and the seconds after it: struct weir_window_rule */
     WEIR_FIELD_DIGESTS, /* uint8_t (*)[32] and its count */
     WEIR_FIELD_LOG,     /* enum weir_config_access, and access_file after it */
     WEIR_FIELD_TABLE,   /* a struct of its own fields */
@@ -33,7 +35,6 @@ enum weir_field_kind {
 struct weir_field_choice {
     const char *name;
     uint32_t value;
-    const char *later; /* not NULL: refused, and this says why */
 };
 
 struct weir_field_table {
@@ -50,15 +51,17 @@ struct weir_field {
     enum weir_field_kind kind;
     size_t offset; /* into the row's struct; of a TABLE: of the sub-struct */
     size_t
-        count_offset; /* MODELS, DIGESTS, ROWS: where the count is; LOG: where the file's name is */
+        count_offset; /* MODELS, TEXTS, DIGESTS, ROWS: where the count is; LOG: where the file's name is */
     uint64_t min, max;
     const struct weir_field_choice *choices;
     size_t choices_count;
     const struct weir_field_table *table;
+    const struct weir_field *word; /* TABLE: what one word in its place sets; NULL: nothing */
     const char *preset;  /* the default, as a person would write it; NULL: none, or computed */
     const char *derived; /* how the default is computed, or what "not given" means */
     bool is_required;
     bool zero_is_off; /* 0 is allowed below min */
+    const char *also; /* CHOICE: what may stand there beside its words */
     const char *help; /* LATER: the reason and what to do */
 };
 

@@ -130,6 +130,47 @@ bool weir_value_duration(const char *text, uint64_t *out_ns)
     return true;
 }
 
+static const char *const period_names[] = {[WEIR_PERIOD_NONE] = "none",
+                                           [WEIR_PERIOD_HOUR] = "hour",
+                                           [WEIR_PERIOD_DAY] = "day",
+                                           [WEIR_PERIOD_WEEK] = "week",
+                                           [WEIR_PERIOD_MONTH] = "month"};
+
+const char *weir_value_period_name(enum weir_period period)
+{
+    WEIR_INVARIANT(period < WEIR_COUNT(period_names));
+    return period_names[period];
+}
+
+bool weir_value_period(const char *text, struct weir_window_rule *out)
+{
+    for (size_t i = 0; i < WEIR_COUNT(period_names); i++)
+        if (strcmp(text, period_names[i]) == 0) {
+            out->period = (enum weir_period)i;
+            out->seconds = 0;
+            return true;
+        }
+    uint64_t ns;
+    if (!weir_value_duration(text, &ns) || ns < WEIR_NS_PER_S || ns % WEIR_NS_PER_S != 0 ||
+        ns > UINT64_C(36600) * 86400 * WEIR_NS_PER_S)
+        return false;
+    out->period = WEIR_PERIOD_SECONDS;
+    out->seconds = (uint32_t)(ns / WEIR_NS_PER_S);
+    return true;
+}
+
+bool weir_value_weekday(const char *text, uint32_t *out)
+{
+    static const char *const days[] = {"monday", "tuesday",  "wednesday", "thursday",
+                                       "friday", "saturday", "sunday"};
+    for (uint32_t i = 0; i < WEIR_COUNT(days); i++)
+        if (strcmp(text, days[i]) == 0) {
+            *out = i + 1;
+            return true;
+        }
+    return false;
+}
+
 bool weir_value_rate(const char *text, struct weir_config_rate *out)
 {
     const struct unit *unit;

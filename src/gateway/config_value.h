@@ -3,6 +3,7 @@
  *   counts      250   100k   1.5M   2G            (k, M, G are thousands)
  *   durations   250ms   5s   1.5m   1h30m   1d    (a bare 0 is allowed, else a unit is needed)
  *   bytes       512   64KiB   32MiB   1.5GiB   10MB
+ *   periods     none   hour   day   week   month   5h
  *   rates       2/s   100/m   1.5M/h   10k/d
  *   addresses   127.0.0.1:8765   [::1]:8765   localhost:0
  *
@@ -21,6 +22,15 @@ WEIR_MUST_USE bool weir_value_count(const char *text, uint64_t *out);
 WEIR_MUST_USE bool weir_value_duration(const char *text, uint64_t *out_ns);
 WEIR_MUST_USE bool weir_value_bytes(const char *text, uint64_t *out_bytes);
 WEIR_MUST_USE bool weir_value_rate(const char *text, struct weir_config_rate *out);
+
+/* none, hour, day, week, month, or a duration in whole seconds up to a hundred years. Only period
+ * and seconds of *out are set. */
+WEIR_MUST_USE bool weir_value_period(const char *text, struct weir_window_rule *out);
+/* The word for a period that has one: any but SECONDS. */
+const char *weir_value_period_name(enum weir_period period);
+
+/* monday to sunday: 1 to 7. */
+WEIR_MUST_USE bool weir_value_weekday(const char *text, uint32_t *out);
 
 /* Takes host:port apart into host (NUL-terminated, without brackets, at most 255 bytes) and port.
  */

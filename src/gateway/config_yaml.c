@@ -68,6 +68,15 @@ static bool is_model(const char *text)
     return true;
 }
 
+static bool is_short(const char *text)
+{
+    size_t bytes = strlen(text);
+    for (size_t i = 0; i < bytes; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            return false;
+    return bytes > 0 && bytes <= 200;
+}
+
 static bool read_digest(const char *text, uint8_t digest[32])
 {
     if (strlen(text) != 64)
@@ -99,28 +108,28 @@ static void walk_words(struct walker *walker, const struct weir_field *field,
                           field->key);
         return;
     }
-    bool is_models = field->kind == WEIR_FIELD_MODELS;
-    const char **models =
-        is_models ? weir_config_alloc(loader->config, count, sizeof *models) : NULL;
-    uint8_t(*digests)[32] = is_models ? NULL : weir_config_alloc(loader->config, count, 32);
+    bool is_digests = field->kind == WEIR_FIELD_DIGESTS;
+    const char **texts =
+        is_digests ? NULL : weir_config_alloc(loader->config, count, sizeof *texts);
+    uint8_t(*digests)[32] = is_digests ? weir_config_alloc(loader->config, count, 32) : NULL;
     for (size_t i = 0; i < count; i++) {
         const yaml_node_t *item =
             is_list ? get_node(walker, node->data.sequence.items.start[i]) : node;
         const char *word = get_word(walker, item, field->key, accepts);
         if (!word)
             return;
-        if (is_models && is_model(word)) {
-            models[i] = weir_config_text(loader->config, word, strlen(word));
-        } else if (is_models || !read_digest(word, digests[i])) {
+        if (!is_digests && (field->kind == WEIR_FIELD_MODELS ? is_model(word) : is_short(word))) {
+            texts[i] = weir_config_text(loader->config, word, strlen(word));
+        } else if (!is_digests || !read_digest(word, digests[i])) {
             /* What is no digest may be a key: it is not repeated. */
             weir_loader_error(loader, node_place(walker, item), "%s must be %s%s%s%s", field->key,
-                              accepts, is_models ? ", not '" : "", is_models ? word : "",
-                              is_models ? "'" : "; `weir key new NAME` makes and keeps keys");
+                              accepts, is_digests ? "" : ", not '", is_digests ? "" : word,
+                              is_digests ? "; `weir key new NAME` makes and keeps keys" : "'");
             return;
         }
     }
     uint32_t narrow = (uint32_t)count;
-    void *list = is_models ? (void *)models : (void *)digests;
+    void *list = is_digests ? (void *)digests : (void *)texts;
     memcpy((char *)row + field->offset, &list, sizeof list);
     memcpy((char *)row + field->count_offset, &narrow, sizeof narrow);
     weir_loader_mark(loader, (char *)row + field->offset, node_place(walker, node));
@@ -155,20 +164,34 @@ static void walk_rows(struct walker *walker, const struct weir_field *field,
     }
 }
 
+/* A field of one word; key names it in messages. */
+static void walk_word(struct walker *walker, const struct weir_field *field, const char *key,
+                      const yaml_node_t *node, void *row)
+{
+    char accepts[256];
+    weir_field_accepts(field, accepts, sizeof accepts);
+    const char *word = get_word(walker, node, key, accepts);
+    if (word)
+        (void)weir_loader_set(walker->loader, field, row, key, word, node_place(walker, node));
+}
+
 static void walk_field(struct walker *walker, const struct weir_field_table *table,
                        const struct weir_field *field, const yaml_node_t *key,
                        const yaml_node_t *node, void *row)
 {
     struct weir_loader *loader = walker->loader;
-    char accepts[256];
     switch (field->kind) {
     case WEIR_FIELD_TABLE:
-        walk_mapping(walker, field->table, node, (char *)row + field->offset);
+        if (field->word && node->type != YAML_MAPPING_NODE)
+            walk_word(walker, field->word, field->key, node, (char *)row + field->offset);
+        else
+            walk_mapping(walker, field->table, node, (char *)row + field->offset);
         return;
     case WEIR_FIELD_ROWS:
         walk_rows(walker, field, node, row);
         return;
     case WEIR_FIELD_MODELS:
+    case WEIR_FIELD_TEXTS:
     case WEIR_FIELD_DIGESTS:
         walk_words(walker, field, node, row);
         return;
@@ -192,13 +215,11 @@ static void walk_field(struct walker *walker, const struct weir_field_table *tab
     case WEIR_FIELD_ADDR:
     case WEIR_FIELD_URL:
     case WEIR_FIELD_PATH:
+    case WEIR_FIELD_PERIOD:
     case WEIR_FIELD_LOG:
         break;
     }
-    weir_field_accepts(field, accepts, sizeof accepts);
-    const char *word = get_word(walker, node, field->key, accepts);
-    if (word)
-        (void)weir_loader_set(loader, field, row, field->key, word, node_place(walker, node));
+    walk_word(walker, field, field->key, node, row);
 }
 
 /* A key that no field has. One that would hold a secret gets its own advice, and no echo of the

@@ -163,6 +163,7 @@ static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
     if (scope != WEIR_NONE) {
         rules.scope = weir_gateway_scope(t->g, scope);
         rules.strict = t->config->scopes[scope].is_strict;
+        rules.overrun_cuts = t->config->scopes[scope].on_overrun == WEIR_CONFIG_OVERRUN_CUT;
     } else
         rules.scope = weir_gateway_tenant_scope(t->g, t->entries[tenant].name);
     t->entries[tenant].has_token_budget = scope != WEIR_NONE || rules.tokens.rate_micro_per_s > 0;

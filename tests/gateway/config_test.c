@@ -3,6 +3,7 @@
 #include "gateway/config.h"
 #include "gateway/config_print.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -92,9 +93,20 @@ static const struct {
      "4:9: listen must be address:port (127.0.0.1:8765, [::1]:8765), not '8765'\n"},
     {UP "admin: 0.0.0.0:8766\n", "4:8: admin must be on a loopback address (127.0.0.1, ::1)\n"},
     {UP "admin: 127.0.0.1:8765\n", "4:8: admin and listen are the same address\n"},
-    {UP "ledger: /var/lib/weir/ledger.db\n", "4:9: a ledger on disk is not supported yet: only "
-                                             "`memory` is enforced in this version, and budgets "
-                                             "begin anew at each start\n"},
+    {UP "ledger: /nonexistent/ledger.db\n",
+     "4:9: the ledger's folder '/nonexistent' cannot be reached: No such file or directory; make "
+     "it, or name another\n"},
+    {UP "ledger: /etc/passwd/ledger.db\n",
+     "4:9: '/etc/passwd' is a file: no ledger can lie in it\n"},
+    {UP "ledger: /tmp\n", "4:9: '/tmp' is a folder; name a file in it, as in /tmp/ledger.db\n"},
+    {UP "ledger: /tmp/\n", "4:9: '/tmp/' is a folder; name a file in it, as in /tmp/ledger.db\n"},
+    {UP "ledger: /dev/null\n", "4:9: '/dev/null' is not a plain file\n"},
+    {UP "ledger: {path: /tmp/x.db, keep_finished: 0}\n",
+     "4:42: keep_finished must be a duration (250ms, 5s, 10m, 1h) between 1s and 365d, not '0' "
+     "(the unit is missing)\n"},
+    {UP "ledger: {file: x}\n", "4:10: unknown key 'file' in ledger\n"},
+    {UP "ledger: [x]\n", "4:9: ledger must be text, not a list\n"},
+    {UP "ledger:\n", "4:8: ledger has no value; give text, or leave the key out\n"},
     {UP "scheduler: drr_cost\n", "4:12: scheduler must be one of fifo, drr, drr-cost, vtc, not "
                                  "'drr_cost'; did you mean 'drr-cost'?\n"},
     {UP "scheduler: wfq\n", "4:12: scheduler must be one of fifo, drr, drr-cost, vtc, not 'wfq'\n"},
@@ -158,18 +170,61 @@ static const struct {
     {UP "scopes:\n- {name: tenant/x, granted: 5}\n",
      "5:10: names that begin with tenant/ are weir's own\n"},
     {UP "scopes:\n- {name: s}\n", "5:3: scopes[] needs 'granted'\n"},
-    {UP "scopes:\n- {name: s, granted: 5, period: month}\n",
-     "5:33: period: 'month' is not supported yet: this version's ledger knows no windows, so only "
-     "`none` is "
-     "enforced: a grant for the life of the process\n"},
+    {UP "scopes:\n- {name: fallback/a, granted: 5}\n",
+     "5:10: names that begin with fallback/ are weir's own\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: rolling, zone: X, anchor: 3}\n",
+     "5:33: period must be none, hour, day, week, month, or a duration in whole seconds (5h, 7d) "
+     "between 1s and 36600d, not 'rolling'\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: months}\n",
+     "5:33: period must be none, hour, day, week, month, or a duration in whole seconds (5h, 7d) "
+     "between 1s and 36600d, not 'months'; did you mean 'month'?\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: 1500ms}\n",
+     "5:33: period must be none, hour, day, week, month, or a duration in whole seconds (5h, 7d) "
+     "between 1s and 36600d, not '1500ms'\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: day, zone: europe/berlin}\n",
+     "5:44: there is no time zone 'europe/berlin'; did you mean 'Europe/Berlin'?\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: day, zone: New York}\n",
+     "5:44: there is no time zone 'New York'; did you mean 'America/New_York'?\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: day, zone: Europe/Belrin}\n",
+     "5:44: there is no time zone 'Europe/Belrin'; did you mean 'Europe/Berlin'?\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: day, zone: ../../../etc/passwd}\n",
+     "5:44: there is no time zone '../../../etc/passwd'; zones are named as in Europe/Berlin, and "
+     "listed in /usr/share/zoneinfo\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: day, zone: tzdata.zi}\n",
+     "5:44: there is no time zone 'tzdata.zi'; zones are named as in Europe/Berlin, and listed in "
+     "/usr/share/zoneinfo\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: day, zone: '+01:00'}\n",
+     "5:44: there is no time zone '+01:00'; zones are named as in Europe/Berlin, and listed in "
+     "/usr/share/zoneinfo\n"},
+    {UP "scopes:\n- {name: s, granted: 5, zone: UTC}\n",
+     "5:31: zone is given without a period: nothing would begin anew\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: 24h, zone: UTC}\n",
+     "5:44: zone is given with a period of fixed length, which is counted from "
+     "1970-01-01T00:00Z; periods of a zone are hour, day, week and month\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: day, anchor: 6}\n",
+     "5:46: anchor is for the periods week and month\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: week, anchor: 1}\n",
+     "5:47: anchor of a week must be a day from monday to sunday, not '1'\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: month, anchor: 32}\n",
+     "5:48: anchor of a month must be one of its days, 1 to 31 (31: always the last), not '32'\n"},
+    {UP "scopes:\n- {name: s, granted: 5, period: month, anchor: 0}\n",
+     "5:48: anchor of a month must be one of its days, 1 to 31 (31: always the last), not '0'\n"},
     {UP "scopes:\n- {name: s, granted: 5, on_exhausted: queue}\n",
-     "5:39: on_exhausted: 'queue' is not supported yet: with period none there is no next window "
-     "to wait "
-     "for\n"},
+     "5:39: on_exhausted: queue waits for the next window, and period none has no next one; give a "
+     "period, or refuse\n"},
     {UP "scopes:\n- {name: s, granted: 5, on_exhausted: fallback}\n",
-     "5:39: on_exhausted: 'fallback' is not supported yet: in this version a spent budget only "
-     "refuses; an upstream's "
-     "own fallback is for its outages\n"},
+     "5:39: on_exhausted must be one of refuse, queue, or {fallback: UPSTREAM}, not 'fallback'\n"},
+    {UP "scopes:\n- {name: s, granted: 5, on_exhausted: {fallback: b}}\n",
+     "5:50: there is no upstream 'b'\n"},
+    {UP "scopes:\n- {name: s, granted: 5, on_overrun: cuts}\n",
+     "5:37: on_overrun must be one of log, cut, not 'cuts'; did you mean 'cut'?\n"},
+    {UP "scopes:\n- {name: s, granted: 5, provider_ids: [k1]}\n- {name: t, granted: 5}\n"
+        "tenants:\n- {name: x, provider_ids: [k0, k1]}\n",
+     "8:27: the provider's id 'k1' is given twice; first on line 5: it must mean one scope or "
+     "tenant\n"},
+    {UP "  provider_ids: [k1, k2, k1]\n",
+     "4:17: the provider's id 'k1' is given twice; first on line 4: it must mean one upstream\n"},
+    {UP "  provider_ids: []\n", "4:17: provider_ids is empty; leave the key out\n"},
     {UP "routes:\n- {path: v1/x, cost_tok: 5}\n",
      "5:10: path must be a path that begins with / (an asterisk only at its end), not 'v1/x'\n"},
     {UP "routes:\n- {path: /x, cost_tok: 5}\n- {path: /x, cost_tok: 6}\n",
@@ -271,6 +326,8 @@ static void config__every_field__arrives_in_the_struct(void **state)
     CHECK_STR(u->key, "sk-test");
     CHECK_INT(u->api, WEIR_CONFIG_API_OPENAI);
     CHECK_INT(u->models_count, 2);
+    CHECK_INT(u->provider_ids_count, 2);
+    CHECK_STR(u->provider_ids[1], "Main project");
     CHECK_STR(u->models[0], "gpt-*");
     CHECK_INT(u->max_in_flight, 8);
     CHECK_INT(u->rate.count, 120);
@@ -339,12 +396,36 @@ static void config__every_field__arrives_in_the_struct(void **state)
     CHECK_INT(t->max_connections, 12);
     CHECK_INT(t->scope_index, 1);
     CHECK_STR(t->models[0], "gpt-4*");
+    CHECK_STR(t->provider_ids[0], "proj_alpha");
     CHECK(t->is_paused);
     CHECK_STR(c->tenants[1].lane, "fast"); /* no lane is called standard: the first */
     CHECK_INT(c->tenants[1].limits.burst_req, 1);
     CHECK_INT(c->tenants[1].scope_index, WEIR_NONE);
     CHECK_INT(c->lanes[1].floor_percent, 30);
     CHECK_INT(c->scopes[0].granted_tok, 1000000);
+    CHECK_INT(c->scopes[0].window.period, WEIR_PERIOD_MONTH);
+    CHECK_INT(c->scopes[0].window.anchor, 31);
+    CHECK_STR(weir_zone_name(c->scopes[0].window.zone), "Europe/Berlin");
+    CHECK_INT(c->scopes[0].on_overrun, WEIR_CONFIG_OVERRUN_LOG);
+    CHECK_INT(c->scopes[0].on_lapse, WEIR_CONFIG_LAPSE_CHARGE);
+    CHECK_INT(c->scopes[0].fallback_index, WEIR_NONE);
+    CHECK_INT(c->scopes[1].window.period, WEIR_PERIOD_NONE);
+    CHECK_INT(c->scopes[2].window.period, WEIR_PERIOD_WEEK);
+    CHECK_INT(c->scopes[2].window.anchor, 7);
+    CHECK(!c->scopes[2].window.zone);
+    CHECK_INT(c->scopes[2].on_exhausted, WEIR_CONFIG_EXHAUSTED_QUEUE);
+    CHECK_INT(c->scopes[2].on_overrun, WEIR_CONFIG_OVERRUN_CUT);
+    CHECK_INT(c->scopes[2].on_lapse, WEIR_CONFIG_LAPSE_REFUND);
+    CHECK_STR(c->scopes[2].provider_ids[0], "wrkspc_1");
+    CHECK_INT(c->scopes[3].window.period, WEIR_PERIOD_SECONDS);
+    CHECK_INT(c->scopes[3].window.seconds, 5 * 3600);
+    CHECK_INT(c->scopes[3].on_exhausted, WEIR_CONFIG_EXHAUSTED_FALLBACK);
+    CHECK_INT(c->scopes[3].fallback_index, 2);
+    CHECK_STR(c->ledger.path, "/tmp/everything.db");
+    CHECK(!c->ledger.in_memory);
+    CHECK_INT(c->ledger.keep_finished_ns, 3600 * WEIR_NS_PER_S);
+    CHECK_INT(c->ledger.keep_journal_ns, 2 * 86400 * WEIR_NS_PER_S);
+    CHECK_INT(c->ledger.keep_usage_ns, 3 * 86400 * WEIR_NS_PER_S);
     CHECK_INT(c->scopes[1].parent_index, 0);
     CHECK_INT(c->scopes[1].granted_tok, WEIR_TOK_MAX);
     CHECK(c->scopes[1].is_strict);
@@ -400,6 +481,121 @@ static void config__the_printed_one__loads_to_the_same(void **state)
         weir_config_free(first);
         weir_config_free(second);
     }
+}
+
+/* What is allowed and probably not meant. */
+static void config__warnings__are_told_with_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *said;
+    } rows[] = {
+        {UP "ledger: memory\n", ""},
+        {UP "ledger: memory\nscopes:\n- {name: s, granted: 5}\n",
+         "4:9: warning: ledger: memory forgets at each restart what was spent: every scope then "
+         "begins anew, within its period too\n"},
+        {UP "limits: {max_wait: 2m}\nscopes:\n"
+            "- {name: s, granted: 5, period: day, on_exhausted: queue}\n"
+            "- {name: t, granted: 5, period: 2m, on_exhausted: queue}\n",
+         "6:52: warning: on_exhausted: queue waits at most limits.max_wait (2m): a request that "
+         "comes longer than that before the next window is refused at once\n"},
+        {UP "scopes:\n- {name: s, granted: 5, on_exhausted: {fallback: a}}\n",
+         "5:50: warning: there is no other pool than that of upstream 'a': a spent budget would "
+         "change nothing\n"},
+        {UP "- {name: b, url: 'http://h', api: openai}\nscopes:\n"
+            "- {name: s, granted: 5, on_exhausted: {fallback: b}}\n",
+         "6:50: warning: upstream 'b' does not speak the API 'anthropic': once the budget is "
+         "spent, such requests are refused\n"},
+        /* Alike, and yet no pool in common: what is a budget's fallback is kept for that. */
+        {UP "- {name: b, url: 'http://h'}\nscopes:\n"
+            "- {name: s, granted: 5, on_exhausted: {fallback: b}}\n",
+         ""},
+        {UP "- {name: b, url: 'http://h', models: [gpt-4*]}\n"
+            "tenants:\n- {name: t, scope: s/t, models: [gpt-4o]}\n- {name: u, scope: s}\n"
+            "scopes:\n- {name: s, granted: 5, on_exhausted: {fallback: b}}\n"
+            "- {name: s/t, parent: s, granted: 5, on_exhausted: {fallback: b}}\n",
+         "9:50: warning: upstream 'b' does not serve '*', which tenant 'u' may ask for: once the "
+         "budget is spent, such requests are refused\n"},
+        {"upstreams:\n- {name: a, url: 'http://h', models: [gpt-*, o3]}\n"
+         "- {name: b, url: 'http://h', models: [gpt-4*, o3]}\n"
+         "tenants:\n- {name: t, scope: s}\n"
+         "scopes:\n- {name: s, granted: 5, on_exhausted: {fallback: b}}\n",
+         "7:50: warning: upstream 'b' does not serve 'gpt-*', which tenant 't' may ask for: once "
+         "the budget is spent, such requests are refused\n"},
+    };
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        struct weir_config_problems problems = {0};
+        struct weir_config *config = load_text(rows[i].text, &problems);
+        char said[2048];
+        problems_text(&problems, said, sizeof said);
+        CHECK_STR(said, rows[i].said);
+        CHECK(config != NULL);
+        weir_config_free(config);
+        weir_config_problems_free(&problems);
+    }
+}
+
+/* One place, whatever the folder that weir is started from. */
+static void config__the_ledgers_path__is_absolute(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weir-config-XXXXXX", file[128], wanted[128], here[PATH_MAX];
+    CHECK(mkdtemp(folder) && getcwd(here, sizeof here));
+    snprintf(file, sizeof file, "%s/weir.yaml", folder);
+    snprintf(wanted, sizeof wanted, "%s/l.db", folder);
+    FILE *out = fopen(file, "w");
+    CHECK(out && fputs(UP "ledger: l.db\n", out) >= 0 && fclose(out) == 0);
+    struct weir_config_problems problems = {0};
+    struct weir_config_source from = {.file = file};
+    struct weir_config *c = weir_config_load(&from, &problems);
+    CHECK_STR(c->ledger.path, wanted);
+    weir_config_free(c);
+
+    /* A flag goes before the file, and its path is the caller's, who stands elsewhere. */
+    struct weir_config_flag flag = {"--ledger", "l.db"};
+    from.flags = &flag;
+    from.flags_count = 1;
+    c = weir_config_load(&from, &problems);
+    CHECK(strncmp(c->ledger.path, here, strlen(here)) == 0);
+    CHECK_STR(c->ledger.path + strlen(here), "/l.db");
+    weir_config_free(c);
+    flag.value = "memory";
+    c = weir_config_load(&from, &problems);
+    CHECK(c->ledger.in_memory);
+    weir_config_free(c);
+    flag.value = "none/l.db";
+    CHECK(!weir_config_load(&from, &problems));
+    CHECK_STR(problems.list[0].where, "--ledger");
+    weir_config_problems_free(&problems);
+    from.no_secrets = true; /* of another machine */
+    c = weir_config_load(&from, &problems);
+    CHECK(c != NULL && problems.count == 0);
+    weir_config_free(c);
+
+    /* The default is in the state directory, which need not be there yet. */
+    setenv("WEIR_STATE", "/nonexistent/weir", 1);
+    c = weir_config_load(&(struct weir_config_source){0}, &problems);
+    CHECK(c && problems.count == 0);
+    CHECK_STR(c->ledger.path, "/nonexistent/weir/ledger.db");
+    CHECK(!c->ledger.in_memory);
+    weir_config_free(c);
+    unsetenv("WEIR_STATE");
+    CHECK(unlink(file) == 0 && rmdir(folder) == 0);
+}
+
+static void config__no_zone_database__says_so(void **state)
+{
+    (void)state;
+    setenv("TZDIR", "/nonexistent/zoneinfo", 1);
+    struct weir_config_problems problems = {0};
+    CHECK(!load_text(UP "scopes:\n- {name: s, granted: 5, period: day, zone: Europe/Berlin}\n"
+                        "- {name: t, granted: 5, period: day, zone: UTC}\n",
+                     &problems));
+    CHECK_INT(problems.count, 1);
+    CHECK_STR(problems.list[0].text, "there are no time zones in /nonexistent/zoneinfo: install "
+                                     "tzdata, or leave zone out for UTC");
+    weir_config_problems_free(&problems);
+    unsetenv("TZDIR");
 }
 
 static void config__nothing_given__is_the_embedded_default(void **state)
@@ -614,6 +810,9 @@ int main(void)
         cmocka_unit_test(config__several_mistakes__are_told_at_once_in_order),
         cmocka_unit_test(config__every_field__arrives_in_the_struct),
         cmocka_unit_test(config__the_printed_one__loads_to_the_same),
+        cmocka_unit_test(config__warnings__are_told_with_their_place),
+        cmocka_unit_test(config__the_ledgers_path__is_absolute),
+        cmocka_unit_test(config__no_zone_database__says_so),
         cmocka_unit_test(config__nothing_given__is_the_embedded_default),
         cmocka_unit_test(config__quick_flags__make_an_upstream),
         cmocka_unit_test(config__flags_beside_a_file),

@@ -186,6 +186,46 @@ static void value__suggest__nearest_but_not_far(void **state)
     CHECK(weir_value_suggest("x", known, 0) == NULL);
 }
 
+static void value__periods__words_or_whole_seconds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_right;
+        enum weir_period period;
+        uint32_t seconds;
+    } rows[] = {
+        {"none", true, WEIR_PERIOD_NONE, 0},
+        {"hour", true, WEIR_PERIOD_HOUR, 0},
+        {"day", true, WEIR_PERIOD_DAY, 0},
+        {"week", true, WEIR_PERIOD_WEEK, 0},
+        {"month", true, WEIR_PERIOD_MONTH, 0},
+        {"5h", true, WEIR_PERIOD_SECONDS, 18000},
+        {"1000ms", true, WEIR_PERIOD_SECONDS, 1},
+        {"36600d", true, WEIR_PERIOD_SECONDS, UINT32_C(36600) * 86400},
+        {"36601d", false, 0, 0},
+        {"0", false, 0, 0},
+        {"1500ms", false, 0, 0},
+        {"5", false, 0, 0},
+        {"Day", false, 0, 0},
+        {"daily", false, 0, 0},
+        {"", false, 0, 0},
+    };
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        struct weir_window_rule out = {.anchor = 9};
+        CHECK_MSG(weir_value_period(rows[i].text, &out) == rows[i].is_right, "%s", rows[i].text);
+        CHECK_MSG(out.period == rows[i].period && out.seconds == rows[i].seconds, "%s",
+                  rows[i].text);
+        CHECK_INT(out.anchor, 9);
+        if (rows[i].is_right && rows[i].period != WEIR_PERIOD_SECONDS)
+            CHECK_STR(weir_value_period_name(rows[i].period), rows[i].text);
+    }
+    uint32_t day = 9;
+    CHECK(weir_value_weekday("monday", &day) && day == 1);
+    CHECK(weir_value_weekday("sunday", &day) && day == 7);
+    CHECK(!weir_value_weekday("mon", &day) && day == 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +233,7 @@ int main(void)
         cmocka_unit_test(value__durations__need_a_unit),
         cmocka_unit_test(value__sizes__binary_and_decimal),
         cmocka_unit_test(value__rates__count_per_unit),
+        cmocka_unit_test(value__periods__words_or_whole_seconds),
         cmocka_unit_test(value__addresses__literals_and_names),
         cmocka_unit_test(value__printed__parses_to_the_same),
         cmocka_unit_test(value__suggest__nearest_but_not_far),
