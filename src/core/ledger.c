@@ -272,6 +272,7 @@ static struct weir_ledger_answer settle_unmatched(struct weir_ledger *l, uint64_
     } else {
         booked = chain_fit(l, chain, depth, 0, actual_tok);
         chain_touch(l, chain, depth);
+        l->counted += hold >> 40 == l->epoch ? (uint64_t)booked : 0;
         for (uint8_t i = 0; i < depth; i++) {
             struct balance *b = &l->balances[chain[i]];
             b->committed += booked;
@@ -384,6 +385,7 @@ bool weir_ledger_epoch_begin(struct weir_ledger *l, uint64_t epoch)
     if (epoch <= l->epoch || epoch > WEIR_LEDGER_EPOCH_MAX)
         return false;
     l->epoch = epoch;
+    l->counted = 0;
     return true;
 }
 

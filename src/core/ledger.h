@@ -195,6 +195,7 @@ struct weir_ledger_stats {
     uint32_t held, lapsed, finished;            /* holds by state, now */
     uint64_t results[WEIR_LEDGER_RESULT_COUNT]; /* answers since start */
     uint64_t clipped; /* settles booked short because a balance reached WEIR_BALANCE_MAX */
+    int64_t counted_tok; /* what the holds of this epoch count, each once, forgotten ones too */
 };
 
 static inline uint64_t weir_ledger_hold_id(uint64_t epoch, uint64_t counter)

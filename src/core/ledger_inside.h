@@ -87,6 +87,7 @@ struct weir_ledger {
     uint32_t bucket_mask;
     uint64_t results[WEIR_LEDGER_RESULT_COUNT];
     uint64_t clipped;
+    uint64_t counted; /* of this epoch; wraps, as nothing judges by it */
     struct scope *scopes;
     struct balance *balances;
     struct hold *holds;
@@ -180,6 +181,8 @@ static inline enum list_name hold_list(enum weir_hold_state state)
 static inline void hold_count(struct weir_ledger *l, const struct hold *h, int sign)
 {
     int64_t amount = sign * h->booked;
+    if (h->id >> 40 == l->epoch)
+        l->counted += (uint64_t)amount;
     for (uint8_t i = 0; i < h->depth; i++) {
         struct balance *b = &l->balances[h->chain[i]];
         switch ((enum weir_hold_state)h->state) {

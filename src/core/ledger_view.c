@@ -99,6 +99,7 @@ void weir_ledger_stats(const struct weir_ledger *l, struct weir_ledger_stats *st
     stats->finished = l->lists[LIST_FINISHED].count;
     memcpy(stats->results, l->results, sizeof stats->results);
     stats->clipped = l->clipped;
+    stats->counted_tok = (int64_t)l->counted;
 }
 
 static void hold_view(const struct weir_ledger *l, const struct hold *h,

@@ -67,9 +67,11 @@ static json_t *admin_status(struct weir_gateway *g)
                      admin_u64(v.waiting_bytes_now), "connections",
                      admin_u64(weir_server_connections(g->server)), "finished",
                      admin_u64(g->metrics.finished), "refusals", refusals, "ledger",
-                     json_pack("{s:s, s:o, s:o, s:o, s:o}", "store", g->store->type->name, "epoch",
+                     json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:o}", "store", g->store->type->name, "epoch",
                                admin_u64(ledger.epoch), "held", admin_u64(ledger.held), "lapsed",
-                               admin_u64(ledger.lapsed), "finished", admin_u64(ledger.finished)));
+                               admin_u64(ledger.lapsed), "finished", admin_u64(ledger.finished),
+                               "enforced_tokens", (json_int_t)ledger.counted_tok, "recorded_tokens",
+                               admin_u64(g->metrics.charged_tok)));
 }
 
 static json_t *admin_tenants(struct weir_gateway *g)

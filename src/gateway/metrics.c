@@ -199,6 +199,14 @@ PRINT_COUNTER(estimated, g->metrics.estimated)
 PRINT_COUNTER(charged, g->metrics.charged_tok)
 PRINT_COUNTER(log_dropped, weir_log_dropped(g->log))
 PRINT_COUNTER(limiters_idle, weir_tenancy_limiters_idle(g->tenancy))
+PRINT_COUNTER(recorded, g->metrics.charged_tok)
+
+static void print_enforced(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    struct weir_ledger_stats stats;
+    weir_store_stats(g->store, &stats);
+    metrics_add(t, "%s %lld\n", name, (long long)stats.counted_tok);
+}
 
 static void print_gone(struct metrics_text *t, const char *name, struct weir_gateway *g)
 {
@@ -373,6 +381,13 @@ static const struct metrics_row metrics_rows[] = {
      print_tenant_input},
     {"weir_tenant_output_tokens_total", "counter",
      "Output tokens of the tenant's finished requests.", print_tenant_output},
+    {"weir_ledger_enforced_tokens", "gauge",
+     "What the ledger counts against budgets for the requests of this run: holds and use.",
+     print_enforced},
+    {"weir_ledger_recorded_tokens", "gauge",
+     "What finished requests of this run were recorded to have used. Equals enforced when idle: a "
+     "lasting difference is a hold that leaked or a settle that was lost.",
+     print_recorded},
     {"weir_limiters_idle", "gauge",
      "Tenants whose token limit counted nothing over their last 100 answers.", print_limiters_idle},
     {"weir_ledger_answers_total", "counter", "Answers of the ledger, by result.", print_ledger},

@@ -224,7 +224,7 @@ static void run_row(struct run *r)
         struct weir_ledger_stats s;
         weir_ledger_stats(r->l, &s);
         const struct field fields[] = {
-            {"held", s.held}, {"lapsed", s.lapsed}, {"finished", s.finished}};
+            {"held", s.held}, {"lapsed", s.lapsed}, {"finished", s.finished}, {"counted", s.counted_tok}};
         expect_fields(r, fields, WEIR_COUNT(fields));
     } else {
         ROW(r, false, "unknown word '%s'", verb);

@@ -3,8 +3,9 @@
 // A test is a claim: `claim('name', async (rig) => {...})`. The rig starts gateways, mock model
 // servers and hand-written upstreams, each on a free port with a state folder of its own, and
 // waits for the line by which a process says that it is ready. When the test is over, every
-// gateway must be idle by its own count (no request, waiter, permit or hold left), must drain
-// with status 0 on SIGTERM, and must not have made a sanitizer talk. Nothing leaves loopback.
+// gateway must be idle by its own count (no request, waiter, permit or hold left; what budgets were
+// charged is what was recorded), must drain with status 0 on SIGTERM, and must not have made a
+// sanitizer talk. Nothing leaves loopback.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -198,10 +199,11 @@ class Gateway extends Process {
       const status = await this.status();
       seen = Object.fromEntries(Object.keys(want).map((key) => [key, status[key]]));
       seen.held = status.ledger.held;
+      seen.unrecorded = status.ledger.enforced_tokens - status.ledger.recorded_tokens;
       return Object.values(seen).every((value) => value === 0);
     };
     await until('the gateway is idle', idle, QUIET_MS).catch(() => {});
-    assert.deepEqual(seen, { ...want, held: 0 }, 'the gateway is idle when the test is over');
+    assert.deepEqual(seen, { ...want, held: 0, unrecorded: 0 }, 'the gateway is idle when the test is over');
   }
 }
 
