@@ -6,7 +6,7 @@
  *
  * Known limit: beyond the last transition written out in the database (2037) the library applies a
  * zone's yearly rule, and gets the one with "negative" summer time (Europe/Dublin) wrong by an
- * hour or two in its winters from 2038 on. tests/gateway/window_test.c holds all other zones to
+ * hour or two in its winters from 2038 on. tests/gateway/window_test.c holds two dozen others to
  * glibc's answers up to 2080.
  *
  * Thread: any; a zone does not change once it is open. */
