@@ -5,15 +5,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "gateway/ledger_service.h"
 #include "gateway/state.h"
 
 #define ADMIN_HOLDS_MAX 1000u
 #define ADMIN_TOKEN_BYTES 128u
 
+/* One exchange and what it asks of the ledger; the exchange's user until it ends. */
+struct admin_asking {
+    struct admin_asking *next, **link;
+    struct weir_exchange *x;
+    struct weir_ledger_call *call; /* NULL once it is answered */
+};
+
 struct weir_admin {
     struct weir_gateway *g;
     struct weir_server *server;
+    struct weir_ledger_service *ledger;
+    struct admin_asking *askings;
     char token[ADMIN_TOKEN_BYTES];
 };
 
@@ -191,6 +202,80 @@ static void admin_metrics(struct weir_gateway *g, struct weir_exchange *x)
     free(text);
 }
 
+/* ---- the ledger ---- */
+
+static int64_t admin_wall_s(void)
+{
+    return (int64_t)time(NULL);
+}
+
+static void admin_say(void *ctx, const char *text)
+{
+    struct weir_gateway *g = ctx;
+    weir_log_message(g->log, WEIR_LOG_INFO, "%s", text);
+}
+
+static void admin_ledger_reply(void *ctx, uint32_t status, json_t *answer)
+{
+    struct admin_asking *asking = ctx;
+    asking->call = NULL;
+    admin_json(asking->x, status, answer);
+}
+
+/* body NULL: a GET. The path and the query are cut from the head's. */
+static void admin_ledger(struct weir_admin *a, struct weir_exchange *x,
+                         const struct weir_slice *body)
+{
+    struct weir_slice whole = weir_exchange_path(x);
+    char *path = strndup(whole.at, whole.bytes);
+    char *query = path ? strchr(path, '?') : NULL;
+    struct admin_asking *asking = calloc(1, sizeof *asking);
+    json_t *json = body ? json_loadb(body->at, body->bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    if (query)
+        *query++ = '\0';
+    if (path && asking) {
+        asking->x = x;
+        asking->next = a->askings;
+        asking->link = &a->askings;
+        if (asking->next)
+            asking->next->link = &asking->next;
+        a->askings = asking;
+        weir_exchange_user_set(x, asking);
+        const struct weir_ledger_request request = {.is_post = body != NULL,
+                                                    .path = path,
+                                                    .query = query ? query : "",
+                                                    .body = json,
+                                                    .reply = admin_ledger_reply,
+                                                    .ctx = asking};
+        asking->call = weir_ledger_service_call(a->ledger, &request, weir_loop_now_ns(a->g->loop));
+    } else {
+        admin_text(x, 500, "out of memory\n");
+        free(asking);
+    }
+    json_decref(json);
+    free(path);
+}
+
+/* The exchange ends, answered or not. */
+static void admin_end(struct weir_admin *a, struct weir_exchange *x)
+{
+    struct admin_asking *asking = weir_exchange_user(x);
+    if (!asking)
+        return;
+    if (asking->call)
+        weir_ledger_service_cancel(a->ledger, asking->call);
+    *asking->link = asking->next;
+    if (asking->next)
+        asking->next->link = asking->link;
+    free(asking);
+}
+
+void weir_admin_ledger_answer(struct weir_admin *admin, const struct weir_store_answer *answer)
+{
+    if (admin)
+        weir_ledger_service_answer(admin->ledger, answer);
+}
+
 static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
 {
     struct weir_admin *a = ctx;
@@ -208,8 +293,10 @@ static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
                  {"/v1/upstreams", admin_upstreams},
                  {"/v1/holds", admin_holds}};
 
-    if (head->method != WEIR_HTTP_GET && head->method != WEIR_HTTP_HEAD) {
-        admin_text(x, 405, "only GET is served here\n");
+    bool is_ledger = weir_ledger_service_serves(path);
+    if (head->method != WEIR_HTTP_GET && head->method != WEIR_HTTP_HEAD &&
+        !(is_ledger && head->method == WEIR_HTTP_POST)) {
+        admin_text(x, 405, "only GET is served here, and POST below /v1/ledger\n");
     } else if (weir_slice_equal(path, WEIR_SLICE("/healthz"))) {
         admin_text(x, 200, "ok\n");
     } else if (weir_slice_equal(path, WEIR_SLICE("/readyz"))) {
@@ -222,6 +309,10 @@ static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
                        "admin.token of the state directory.\n"));
     } else if (weir_slice_equal(path, WEIR_SLICE("/metrics"))) {
         admin_metrics(g, x);
+    } else if (is_ledger && head->method == WEIR_HTTP_POST) {
+        return WEIR_HEAD_READ_BODY;
+    } else if (is_ledger) {
+        admin_ledger(a, x, NULL);
     } else {
         for (size_t i = 0; i < WEIR_COUNT(pages); i++) {
             if (weir_slice_equal(path, weir_slice_of(pages[i].path))) {
@@ -231,36 +322,43 @@ static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
         }
         admin_text(x, 404,
                    "no such page; there are /healthz, /readyz, /metrics, /v1/status, /v1/tenants, "
-                   "/v1/upstreams and "
-                   "/v1/holds\n");
+                   "/v1/upstreams, "
+                   "/v1/holds and /v1/ledger\n");
     }
     return WEIR_HEAD_ANSWERED;
 }
 
 static void admin_request(void *ctx, struct weir_exchange *x)
 {
-    (void)ctx;
-    (void)x; /* every head was answered */
+    const struct weir_slice body = weir_exchange_body(x);
+    admin_ledger(ctx, x, &body); /* every other head was answered */
 }
 
 static void admin_gone(void *ctx, struct weir_exchange *x, enum weir_gone why)
 {
-    (void)ctx;
-    (void)x;
     (void)why;
+    admin_end(ctx, x);
 }
 
 static void admin_done(void *ctx, struct weir_exchange *x)
 {
-    (void)ctx;
-    (void)x;
+    admin_end(ctx, x);
+}
+
+/* The server refuses a body that is too large, slow or malformed; its own bare status will do. */
+static void admin_fault(void *ctx, struct weir_exchange *x, enum weir_server_fault fault,
+                        enum weir_http_fault http_fault)
+{
+    (void)fault;
+    (void)http_fault;
+    admin_end(ctx, x);
 }
 
 struct weir_admin *weir_admin_listen(struct weir_gateway *g, const char *address, const char *token,
                                      char *error_text, size_t error_bytes)
 {
     const struct weir_server_limits limits = {.head_bytes = 16384,
-                                              .body_bytes = 65536,
+                                              .body_bytes = WEIR_LEDGER_BODY_BYTES_MAX,
                                               .connections = 256,
                                               .head_ns = 10 * WEIR_NS_PER_S,
                                               .keep_alive_ns = 60 * WEIR_NS_PER_S,
@@ -276,12 +374,29 @@ struct weir_admin *weir_admin_listen(struct weir_gateway *g, const char *address
                                                 .head = admin_head,
                                                 .request = admin_request,
                                                 .gone = admin_gone,
-                                                .done = admin_done};
+                                                .done = admin_done,
+                                                .fault = admin_fault};
+    struct weir_store_status status = {0};
+    weir_store_status(g->store, &status);
+    const struct weir_ledger_host host = {.store = g->store,
+                                          .path = status.path,
+                                          .config = g->config,
+                                          .loop = g->loop,
+                                          .wall_s = admin_wall_s,
+                                          .say = admin_say,
+                                          .ctx = g};
     a->g = g;
+    a->ledger = weir_ledger_service_create(&host);
+    if (!a->ledger) {
+        snprintf(error_text, error_bytes, "out of memory");
+        free(a);
+        return NULL;
+    }
     snprintf(a->token, sizeof a->token, "%s", token);
     a->server =
         weir_server_listen(g->loop, address, NULL, &limits, &handler, error_text, error_bytes);
     if (!a->server) {
+        weir_ledger_service_destroy(a->ledger);
         free(a);
         return NULL;
     }
@@ -297,7 +412,13 @@ void weir_admin_destroy(struct weir_admin *admin)
 {
     if (!admin)
         return;
+    weir_ledger_service_destroy(admin->ledger);
     weir_server_destroy(admin->server);
+    while (admin->askings) {
+        struct admin_asking *asking = admin->askings;
+        admin->askings = asking->next;
+        free(asking);
+    }
     OPENSSL_cleanse(admin->token, sizeof admin->token);
     free(admin);
 }

@@ -8,9 +8,11 @@
  *   GET /v1/upstreams   one object an upstream, with its pool
  *   GET /v1/holds       live holds: id, tenant, age, estimate; at most 1,000, "more" says whether
  *                       there are others
+ *   /v1/ledger...       budgets, also to change them: see ledger_service.h
  *
  * All but the first two want the admin token: Authorization: Bearer TOKEN. Ids are strings. Answers
- * are read from the flow's views, so nothing here can change anything. Thread: loop. */
+ * are read from the flow's views and the store, and nothing but the POSTs of the ledger changes
+ * anything. Thread: loop. */
 #ifndef WEIR_GATEWAY_ADMIN_H
 #define WEIR_GATEWAY_ADMIN_H
 
@@ -18,10 +20,13 @@
 
 struct weir_admin;
 struct weir_gateway;
+struct weir_store_answer;
 
 /* token: NUL-terminated, copied. NULL with error_text when the address cannot be had. */
 struct weir_admin *weir_admin_listen(struct weir_gateway *g, const char *address, const char *token,
                                      char *error_text, size_t error_bytes);
+/* Is shown every answer of the store: it may be to a change that was made here. */
+void weir_admin_ledger_answer(struct weir_admin *admin, const struct weir_store_answer *answer);
 unsigned weir_admin_port(const struct weir_admin *admin);
 void weir_admin_destroy(struct weir_admin *admin);
 

@@ -4,6 +4,7 @@
  * until all is quiet. An effect may cause events at once (a memory store answers, a call cannot
  * start), so it is a loop; it ends because every round moves at least one request towards its end.
  */
+#include "gateway/admin.h"
 #include "gateway/budget.h"
 #include "gateway/state.h"
 
@@ -180,6 +181,7 @@ static bool effects_collect(struct weir_gateway *g, uint64_t now_ns)
         for (size_t i = 0; i < count; i++) {
             any = true;
             effects_answer(g, &answers[i], now_ns);
+            weir_admin_ledger_answer(g->admin, &answers[i]);
             weir_metrics_ledger(&g->metrics, &answers[i]);
         }
     } while (count == EFFECTS_ANSWERS_AT_ONCE);
