@@ -297,12 +297,12 @@ WEIR_MUST_USE bool weir_ledger_record(const struct weir_ledger *l, uint64_t hold
                                       struct weir_ledger_record *record);
 /* Loads a row. First the scopes are defined (weir_ledger_scope_set, parents first), then come the
  * balances, then the holds in the order of their ids, then weir_ledger_audit must say NULL. Amounts
- * are the balances'; a hold only links to them. What is loaded does not count as changed, but where
- * the grant of the scope's rules differs from the row's: that is a change of the grant.
+ * are the balances'; a hold only links to them. Nothing that is loaded counts as changed.
  *
- * A balance of the present window, or of a later one, which becomes the present one, takes the place
- * of one that counts nothing yet. One of an earlier window is a past one; if no hold that is loaded
- * before the next weir_ledger_changed_next names it, it is dropped.
+ * A balance of the present window takes the place of one that counts nothing yet. So does one of a
+ * later window, which becomes the present one; its grant is the scope's from then on. One of an
+ * earlier window is a past one: if no hold that is loaded before the next weir_ledger_changed_next
+ * names it, it is dropped.
  *
  * Also at any time: the rows of a scope that is defined anew, directly after weir_ledger_scope_set;
  * and one FINISHED hold that was forgotten, after the balances of its chain.

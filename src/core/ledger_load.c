@@ -126,7 +126,7 @@ static uint32_t load_place(struct weir_ledger *l, uint32_t scope, uint64_t windo
 struct weir_ledger_answer weir_ledger_load_balance(struct weir_ledger *l,
                                                    const struct weir_ledger_balance *row)
 {
-    const struct scope *s = scope_find(l, row->scope);
+    struct scope *s = scope_find(l, row->scope);
     if (!s || !row_ok(row))
         return load_say(WEIR_LEDGER_BAD);
     uint32_t at = balance_seek(l, row->scope, row->window);
@@ -149,8 +149,10 @@ struct weir_ledger_answer weir_ledger_load_balance(struct weir_ledger *l,
     b->forgotten = row_forgotten(row);
     b->fresh = b->changed = false;
     balance_queue(l, at - 1);
-    if (b->place == BALANCE_PRESENT)
-        ledger_balance_grant(l, at - 1, s->granted);
+    if (b->place == BALANCE_PRESENT) {
+        s->granted = row->granted_tok;
+        s->unlimited = row->granted_tok == WEIR_BALANCE_MAX;
+    }
     return load_say(WEIR_LEDGER_DONE);
 }
 
@@ -212,6 +214,8 @@ struct weir_ledger_answer weir_ledger_load_hold(struct weir_ledger *l,
     struct hold *h = ledger_hold_new(l, record->id, chain, record->depth, record->asked_tok);
     h->booked = record->booked_tok;
     ledger_hold_move(l, h, record->state);
+    if (record->state == WEIR_HOLD_HELD && h->id >> 40 == l->epoch)
+        l->counted += (uint64_t)h->booked; /* a finished one was counted before it was forgotten */
     for (uint8_t i = 0; i < h->depth; i++) {
         struct balance *b = &l->balances[chain[i]];
         switch (record->state) {
