@@ -238,7 +238,7 @@ static bool count_states(struct weir_reader *reader, struct weir_reader_facts *f
     return reader_finish(reader, statement, code);
 }
 
-bool weir_reader_facts(struct weir_reader *reader, struct weir_reader_facts *facts)
+bool reader_facts_inside(struct weir_reader *reader, struct weir_reader_facts *facts)
 {
     int64_t epoch = 0;
     *facts = (struct weir_reader_facts){.version = WEIR_SCHEMA_VERSION};
@@ -255,13 +255,20 @@ bool weir_reader_facts(struct weir_reader *reader, struct weir_reader_facts *fac
         {"SELECT count(*) FROM scope", &facts->scopes},
         {"SELECT count(*) FROM balance", &facts->balances},
     };
-    int code = sqlite3_exec(reader->db, "BEGIN", NULL, NULL, NULL);
-    bool fine = code == SQLITE_OK || reader_fault(reader, code);
-    for (size_t i = 0; i < WEIR_COUNT(queries) && fine; i++)
-        fine = read_number(reader, queries[i].sql, queries[i].number);
-    fine = fine && count_states(reader, facts);
-    sqlite3_exec(reader->db, "COMMIT", NULL, NULL, NULL);
+    for (size_t i = 0; i < WEIR_COUNT(queries); i++)
+        if (!read_number(reader, queries[i].sql, queries[i].number))
+            return false;
     facts->epoch = (uint64_t)epoch;
+    return true;
+}
+
+bool weir_reader_facts(struct weir_reader *reader, struct weir_reader_facts *facts)
+{
+    int code = sqlite3_exec(reader->db, "BEGIN", NULL, NULL, NULL);
+    if (code != SQLITE_OK)
+        return reader_fault(reader, code);
+    bool fine = reader_facts_inside(reader, facts) && count_states(reader, facts);
+    sqlite3_exec(reader->db, "COMMIT", NULL, NULL, NULL);
     facts->file_bytes = bytes_of(reader->path, "");
     facts->wal_bytes = bytes_of(reader->path, "-wal");
     return fine;

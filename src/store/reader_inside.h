@@ -28,6 +28,8 @@ sqlite3_stmt *reader_prepare(struct weir_reader *reader, const char *sql);
 bool reader_finish(struct weir_reader *reader, sqlite3_stmt *statement, int code);
 /* The name of a scope; "?" when it has no row. Borrowed until the next call. */
 const char *reader_scope_name(struct weir_reader *reader, int64_t scope_id);
+/* The facts but for holds and bytes, within the transaction that the caller has begun. */
+bool reader_facts_inside(struct weir_reader *reader, struct weir_reader_facts *facts);
 /* Reads a row's amounts from column `first` on, in the order of WEIR_SCHEMA_AMOUNTS. */
 void reader_amounts(sqlite3_stmt *statement, int first, struct weir_balance_row *row);
 
