@@ -248,6 +248,14 @@ struct weir_config_ledger {
     uint64_t keep_usage_ns; /* usage by the hour, and balances of past windows */
 };
 
+/* What is kept for requests that carry an Idempotency-Key. */
+struct weir_config_idempotency {
+    uint32_t keys;          /* remembered at once; 0: switched off */
+    uint64_t keep_ns;       /* from the end of the first request */
+    uint64_t answer_bytes;  /* largest answer that is kept */
+    uint64_t answers_bytes; /* of all that are kept or being recorded */
+};
+
 enum weir_config_access {
     WEIR_CONFIG_ACCESS_OFF,
     WEIR_CONFIG_ACCESS_STDERR,
@@ -276,6 +284,7 @@ struct weir_config {
     struct weir_config_route *routes;
     uint32_t routes_count;
     struct weir_config_limits limits;
+    struct weir_config_idempotency idempotency;
     enum weir_config_policy scheduler; /* of pools that name none */
     uint32_t work_input;
     uint32_t work_output;

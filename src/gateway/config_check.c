@@ -468,6 +468,9 @@ static void finish_whole(struct weir_loader *loader)
     if (config->limits.waiting_bytes < config->limits.body_bytes)
         weir_loader_error(loader, weir_loader_place(loader, &config->limits.waiting_bytes),
                           "waiting_bytes is below body: the largest request could never wait");
+    if (config->idempotency.answers_bytes < config->idempotency.answer_bytes)
+        weir_loader_error(loader, weir_loader_place(loader, &config->idempotency.answers_bytes),
+                          "answers is below answer: the largest answer could never be kept");
 }
 
 void weir_config_finish(struct weir_loader *loader)

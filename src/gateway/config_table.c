@@ -437,6 +437,23 @@ static const struct weir_field_table limits_table = {
     "limits", FIELDS(limits_fields),
     .help = "Everything has a limit. Reaching one is a normal refusal with a name."};
 
+static const struct weir_field idempotency_fields[] = {
+    {"keys", U32(weir_config_idempotency, keys, 0, 10000000), .preset = "100k",
+     .help = "Keys remembered at once; beyond, the oldest that is finished is forgotten. 0: none, "
+             "the field is passed on and repeats are new requests."},
+    {"keep", TIME(weir_config_idempotency, keep_ns, S, 7 * 24 * HOUR), .preset = "24h",
+     .help = "How long a key is remembered after its request has ended."},
+    {"answer", BYTES(weir_config_idempotency, answer_bytes, 1024, 64 * MIB), .preset = "1MiB",
+     .help = "Largest answer (head and body) that is kept for a replay; a repeat of a request "
+             "with a larger one is 409."},
+    {"answers", BYTES(weir_config_idempotency, answers_bytes, 1024, 65536 * MIB), .preset = "64MiB",
+     .help = "Of all answers that are kept, and of those being recorded; the oldest make room."},
+};
+static const struct weir_field_table idempotency_table = {
+    "idempotency", FIELDS(idempotency_fields),
+    .help = "For POST requests that carry an `Idempotency-Key`: a repeat is answered with what "
+            "the first was answered, and is neither sent nor charged."};
+
 static const struct weir_field responses_fields[] = {
     {"exhausted_status", CHOICE(weir_config, exhausted_status, uint32_t, exhausted_status_choices),
      .preset = "402",
@@ -510,6 +527,8 @@ static const struct weir_field root_fields[] = {
     {"scopes", ROWS(weir_config, scopes, scopes_count, scopes_table, struct weir_config_scope *)},
     {"routes", ROWS(weir_config, routes, routes_count, routes_table, struct weir_config_route *)},
     {"limits", TABLE(weir_config, limits, limits_table, struct weir_config_limits)},
+    {"idempotency",
+     TABLE(weir_config, idempotency, idempotency_table, struct weir_config_idempotency)},
     {"responses", SAME_STRUCT(responses_table)},
     {"log", SAME_STRUCT(log_table)},
     {"traffic", .kind = WEIR_FIELD_IGNORED, .help = "belongs to `weir lab`"},

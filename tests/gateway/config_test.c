@@ -86,6 +86,8 @@ static const struct {
      "0:0: waiting_bytes is below body: the largest request could never wait\n"},
     {UP "limits: {waiters: 5, waiters_per_tenant: 6}\n",
      "4:42: waiters_per_tenant is above waiters\n"},
+    {UP "idempotency: {answer: 2MiB, answers: 1MiB}\n",
+     "4:39: answers is below answer: the largest answer could never be kept\n"},
     {UP "limits:\n", "4:8: limits must be a mapping (\"key: value\")\n"},
     {UP "listen:\n", "4:8: listen has no value; give address:port (127.0.0.1:8765, [::1]:8765), or "
                      "leave the key out\n"},
@@ -450,6 +452,10 @@ static void config__every_field__arrives_in_the_struct(void **state)
     CHECK_INT(l->client_stall_ns, 25 * WEIR_NS_PER_S);
     CHECK_INT(l->drain_queue_ns, 26 * WEIR_NS_PER_S);
     CHECK_INT(l->drain_stream_ns, 27 * WEIR_NS_PER_S);
+    CHECK_INT(c->idempotency.keys, 28);
+    CHECK_INT(c->idempotency.keep_ns, 29 * 60 * WEIR_NS_PER_S);
+    CHECK_INT(c->idempotency.answer_bytes, 30 << 10);
+    CHECK_INT(c->idempotency.answers_bytes, 31 << 20);
     CHECK_INT(c->exhausted_status, 429);
     CHECK(c->ratelimit_fields);
     CHECK_INT(c->heartbeat_ns, 15 * WEIR_NS_PER_S);
