@@ -322,6 +322,7 @@ static enum weir_refusal edge_metered(struct weir_request *r, const struct weir_
     struct weir_slice coding = weir_http_value(head, WEIR_HTTP_CONTENT_ENCODING);
     enum weir_encoding encoding = weir_encoding_of(coding.at, coding.bytes);
     struct weir_request_facts facts;
+    facts.fault_key = WEIR_KEY_NONE; /* a body that cannot be unpacked is never looked into */
     if (!edge_read_facts(r, body, encoding, &facts, refused, text, text_bytes)) {
         if (refused->reason == WEIR_REFUSAL_MALFORMED && facts.fault_key != WEIR_KEY_NONE)
             *param = weir_request_key_name(facts.fault_key);
