@@ -9,8 +9,9 @@
  *
  * Separate timers: connect (names and TLS included), request-write, first byte, idle between bytes,
  * total. A pooled connection that dies with no request byte handed to the kernel is replaced once,
- * silently; everything else is the caller's to judge: done() says whether a byte of the request was
- * sent.
+ * silently, and so is one that dies before the first byte of an answer when the request is
+ * repeatable; everything else is the caller's to judge: done() says whether a byte of the request
+ * was sent.
  *
  * An answer may come before the request is written in full. If it is an error (status 300 or more)
  * the rest of the request is not written. Either way the answer is passed on, and the connection is
@@ -84,6 +85,7 @@ struct weir_call_request {
     struct weir_slice pieces[WEIR_CALL_PIECES_MAX];
     uint32_t piece_count;
     bool is_head_method; /* HEAD: the answer has no body */
+    bool is_repeatable;  /* it may reach the peer twice: a safe method, or an idempotency key */
     struct weir_call_timeouts timeouts;
 };
 

@@ -208,13 +208,24 @@ static void call_detach(struct weir_call *call, bool keep)
         connection_close(c);
 }
 
+/* A pooled connection that the peer had closed, or was about to: a new one takes the request, if
+ * nothing of it can have been read, or if it may be read twice and nothing was answered. */
+static bool call_may_replace(const struct weir_call *call)
+{
+    const struct connection *c = call->connection;
+    bool is_unanswered = call->state != CALL_READING && c->held_bytes == 0;
+    return c->reused && !call->replaced &&
+           (!call->sent || (call->request.is_repeatable && is_unanswered));
+}
+
 void call_broken(struct weir_call *call, const char *why)
 {
     char detail[400], address[WEIR_ADDRESS_TEXT_BYTES];
     struct connection *c = call->connection;
-    if (!call->sent && c->reused && !call->replaced) {
+    if (call_may_replace(call)) {
         call->replaced = true;
         call->write_fault = 0;
+        call->written_bytes = 0;
         call_detach(call, false);
         dial_start(call);
         return;

@@ -6,8 +6,8 @@
  *   client_call.c    writing the request, timers, the end of a call
  *   client_answer.c  reading the answer
  *
- * A call is in one state, and moves only forward, but for a replaced connection (WRITING ->
- * DIALING, once):
+ * A call is in one state, and moves only forward, but for a replaced connection (WRITING or WAITING
+ * -> DIALING, once):
  *
  *   QUEUED   started; on client->queue until the end of the turn
  *   DIALING  has a dial: waits for the name, races connections, or shakes hands

@@ -438,6 +438,83 @@ client__reused_connection_reset_after_the_request_was_sent__is_the_callers_to_ju
     bed_close(&bed);
 }
 
+/* As a server does that closes an idle connection while the request is on its way. */
+static void
+client__reused_connection_dies_unanswered__a_repeatable_request_is_sent_anew(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct caller c = {0};
+    struct weir_call_request request = {.head = WEIR_SLICE(GET),
+                                        .pieces = {WEIR_SLICE("body")},
+                                        .piece_count = 1,
+                                        .is_repeatable = true,
+                                        .timeouts = bed_timeouts};
+    for (int how = 0; how < 2; how++) { /* by reset, by close */
+        bed_open(&bed, NULL);
+        c = (struct caller){0};
+        int fd = round_trip(&bed, -1);
+        caller_start_request(&c, &bed, &request);
+        BED_UNTIL(&bed, c.sent_count == 1);
+        up_read(fd, GET "body");
+        how == 0 ? up_reset(fd) : (void)close(fd);
+        BED_UNTIL(&bed, view_of(&bed).connects == 2);
+        fd = up_accept(&bed);
+        up_read(fd, GET "body");
+        up_write(fd, OK_HEAD "content-length: 2\r\n\r\nhi");
+        BED_UNTIL(&bed, c.done_count == 1);
+        CHECK_MSG(c.failure == WEIR_CALL_OK, "%s", c.detail);
+        CHECK_STR(c.body, "hi");
+        CHECK_INT(c.sent_count, 1);
+        close(fd);
+        caller_free(&c);
+        bed_close(&bed);
+    }
+}
+
+static void
+client__repeatable_request__is_sent_anew_once_only_and_not_once_an_answer_began(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct caller c = {0};
+    struct weir_call_request request = {
+        .head = WEIR_SLICE(GET), .is_repeatable = true, .timeouts = bed_timeouts};
+    /* The second connection dies too: it is new, so that is no race with an idle timer. */
+    bed_open(&bed, NULL);
+    int fd = round_trip(&bed, -1);
+    caller_start_request(&c, &bed, &request);
+    BED_UNTIL(&bed, c.sent_count == 1);
+    up_reset(fd);
+    BED_UNTIL(&bed, view_of(&bed).connects == 2);
+    fd = up_accept(&bed);
+    up_read(fd, GET);
+    up_reset(fd);
+    BED_UNTIL(&bed, c.done_count == 1);
+    CHECK_INT(c.failure, WEIR_CALL_E_WRITE);
+    CHECK(c.sent);
+    CHECK_INT(view_of(&bed).connects, 2);
+    caller_free(&c);
+    bed_close(&bed);
+    /* Bytes of an answer came: who sent them has read the request. */
+    for (int i = 0; i < 2; i++) {
+        bed_open(&bed, NULL);
+        c = (struct caller){0};
+        fd = round_trip(&bed, -1);
+        caller_start_request(&c, &bed, &request);
+        BED_UNTIL(&bed, c.sent_count == 1);
+        up_write(fd, i == 0 ? "HTT" : OK_HEAD);
+        for (int turns = 0; turns < 10; turns++)
+            bed_wait(&bed);
+        close(fd);
+        BED_UNTIL(&bed, c.done_count == 1);
+        CHECK(c.failure != WEIR_CALL_OK);
+        CHECK_INT(view_of(&bed).connects, 1);
+        caller_free(&c);
+        bed_close(&bed);
+    }
+}
+
 /* --- timers, each alone --- */
 
 static void client__connect_that_gets_no_answer__times_out(void **state)
@@ -1112,6 +1189,10 @@ int main(void)
         cmocka_unit_test(client__idle_connection_after_its_time__is_closed),
         cmocka_unit_test(client__more_idle_connections_than_the_pool_holds__closes_the_oldest),
         cmocka_unit_test(client__reused_connection_dead_before_a_byte_was_sent__is_replaced_once),
+        cmocka_unit_test(
+            client__reused_connection_dies_unanswered__a_repeatable_request_is_sent_anew),
+        cmocka_unit_test(
+            client__repeatable_request__is_sent_anew_once_only_and_not_once_an_answer_began),
         cmocka_unit_test(
             client__reused_connection_reset_after_the_request_was_sent__is_the_callers_to_judge),
         cmocka_unit_test(client__connect_that_gets_no_answer__times_out),
