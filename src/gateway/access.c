@@ -45,7 +45,8 @@ void weir_request_log(struct weir_request *r, const struct weir_flow_summary *s,
     weir_request_id(r, id);
     const char *name = r->tenant != WEIR_NONE ? weir_tenancy_name(g->tenancy, r->tenant) : NULL;
     uint64_t now_ns = weir_loop_now_ns(g->loop);
-    const char *outcome = s->client_gone                 ? "client_gone"
+    const char *outcome = r->replay_slot != WEIR_NONE    ? "replayed"
+                          : s->client_gone               ? "client_gone"
                           : refusal == WEIR_REFUSAL_NONE ? "answered"
                           : s->status != 0               ? "cut"
                                                          : "refused";

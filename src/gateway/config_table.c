@@ -440,7 +440,7 @@ static const struct weir_field_table limits_table = {
 static const struct weir_field idempotency_fields[] = {
     {"keys", U32(weir_config_idempotency, keys, 0, 10000000), .preset = "100k",
      .help = "Keys remembered at once; beyond, the oldest that is finished is forgotten. 0: none, "
-             "the field is passed on and repeats are new requests."},
+             "repeats are new requests."},
     {"keep", TIME(weir_config_idempotency, keep_ns, S, 7 * 24 * HOUR), .preset = "24h",
      .help = "How long a key is remembered after its request has ended."},
     {"answer", BYTES(weir_config_idempotency, answer_bytes, 1024, 64 * MIB), .preset = "1MiB",

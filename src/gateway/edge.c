@@ -42,6 +42,8 @@ struct weir_request *weir_request_new(struct weir_gateway *g)
                                .tenant = WEIR_NONE,
                                .pool = WEIR_NONE,
                                .upstream = WEIR_NONE,
+                               .key_slot = WEIR_NONE,
+                               .replay_slot = WEIR_NONE,
                                .model_label = "other",
                                .number = g->number_next++,
                                .arrived_ns = weir_loop_now_ns(g->loop)};
@@ -54,8 +56,9 @@ void weir_request_release(struct weir_request *r)
     struct weir_gateway *g = r->g;
     if (r->x || r->flow != WEIR_NONE || r->is_pinned)
         return;
-    WEIR_INVARIANT(!r->call);
+    WEIR_INVARIANT(!r->call && r->key_slot == WEIR_NONE);
     weir_answer_drop(r);
+    weir_replay_give_back(r);
     free(r->edits);
     r->edits = NULL;
     if (r->head_room > EDGE_HEAD_KEPT_BYTES) {
@@ -171,7 +174,7 @@ static uint64_t edge_queue_deadline_ns(const struct weir_request *r,
 
 static enum weir_refusal edge_check_head(struct weir_request *r, const struct weir_http_head *head,
                                          struct edge_connection *c, struct weir_refused *refused,
-                                         const char **message)
+                                         char *text, size_t text_bytes)
 {
     struct weir_gateway *g = r->g;
     uint64_t now_ns = weir_loop_now_ns(g->loop);
@@ -191,9 +194,9 @@ static enum weir_refusal edge_check_head(struct weir_request *r, const struct we
         return WEIR_REFUSAL_CONNECTIONS;
     if (weir_tenancy_is_key_mode(g->tenancy) &&
         weir_tenancy_holds_key(weir_http_text(head, head->target))) {
-        *message = "The URL holds a gateway key. Send keys in the Authorization or x-api-key "
-                   "header only, and "
-                   "replace this key: URLs end up in logs.";
+        snprintf(text, text_bytes,
+                 "The URL holds a gateway key. Send keys in the Authorization or x-api-key header "
+                 "only, and replace this key: URLs end up in logs.");
         return WEIR_REFUSAL_MALFORMED;
     }
     struct weir_slice coding = weir_http_value(head, WEIR_HTTP_CONTENT_ENCODING);
@@ -203,6 +206,8 @@ static enum weir_refusal edge_check_head(struct weir_request *r, const struct we
         weir_tenancy_has_token_budget(g->tenancy, tenant) &&
         weir_routes_cost_tok(g->routes, weir_http_text(head, head->path)) < 0)
         return WEIR_REFUSAL_PATH_NOT_METERED;
+    if (!weir_replay_check(r, head, text, text_bytes))
+        return WEIR_REFUSAL_MALFORMED;
     return weir_flow_precheck(g->flow, tenant, WEIR_NONE, edge_queue_deadline_ns(r, head), now_ns,
                               refused);
 }
@@ -224,11 +229,11 @@ static enum weir_head_verdict edge_head(void *ctx, struct weir_exchange *x)
     weir_exchange_user_set(x, r);
     edge_classify(r, head);
     struct weir_refused refused = {.scope = WEIR_NONE, .upstream = WEIR_NONE};
-    const char *message = NULL;
-    refused.reason = edge_check_head(r, head, c, &refused, &message);
+    char text[320] = "";
+    refused.reason = edge_check_head(r, head, c, &refused, text, sizeof text);
     if (refused.reason == WEIR_REFUSAL_NONE)
         return WEIR_HEAD_READ_BODY;
-    edge_refuse(r, &refused, message, NULL);
+    edge_refuse(r, &refused, text[0] ? text : NULL, NULL);
     return WEIR_HEAD_ANSWERED;
 }
 
@@ -376,9 +381,28 @@ static enum weir_refusal edge_unmetered(struct weir_request *r, const struct wei
     return r->pool == WEIR_NONE ? WEIR_REFUSAL_NOT_FOUND : WEIR_REFUSAL_NONE;
 }
 
+/* Asks the flow for admission. NONE: r->flow is set. */
+static enum weir_refusal edge_arrive(struct weir_request *r, struct weir_arrival *arrival,
+                                     struct weir_refused *refused)
+{
+    struct weir_gateway *g = r->g;
+    arrival->pool = r->pool;
+    arrival->model = r->model;
+    arrival->total_deadline_ns =
+        weir_add_sat_u64(arrival->queue_deadline_ns, edge_total_ns(g, r->pool));
+    enum weir_refusal reason =
+        weir_flow_arrive(g->flow, arrival, weir_loop_now_ns(g->loop), &r->flow, refused);
+    weir_gateway_dirty(g);
+    if (reason != WEIR_REFUSAL_NONE) {
+        r->flow = WEIR_NONE;
+        weir_replay_forget(r);
+    }
+    return reason;
+}
+
 static void edge_request(void *ctx, struct weir_exchange *x)
 {
-    struct weir_gateway *g = ctx;
+    (void)ctx;
     struct weir_request *r = weir_exchange_user(x);
     const struct weir_http_head *head = weir_exchange_head(x);
     struct weir_slice body = weir_exchange_body(x);
@@ -393,19 +417,17 @@ static void edge_request(void *ctx, struct weir_exchange *x)
         r->metered || r->api == WEIR_API_ANTHROPIC_COUNT
             ? edge_metered(r, head, body, &arrival, &refused, text, sizeof text, &param)
             : edge_unmetered(r, head, &arrival);
-    if (refused.reason == WEIR_REFUSAL_NONE) {
-        uint64_t now_ns = weir_loop_now_ns(g->loop);
-        arrival.pool = r->pool;
-        arrival.model = r->model;
-        arrival.total_deadline_ns =
-            weir_add_sat_u64(arrival.queue_deadline_ns, edge_total_ns(g, r->pool));
-        refused.reason = weir_flow_arrive(g->flow, &arrival, now_ns, &r->flow, &refused);
-        weir_gateway_dirty(g);
+    if (refused.reason == WEIR_REFUSAL_NONE)
+        refused.reason = weir_replay_ask(r, head, body, &refused, text, sizeof text);
+    if (refused.reason == WEIR_REFUSAL_NONE && r->replay_slot != WEIR_NONE) {
+        if (weir_replay_send(r))
+            return;
+        refused.reason = WEIR_REFUSAL_IDEMPOTENCY_LOST;
     }
-    if (refused.reason != WEIR_REFUSAL_NONE) {
-        r->flow = WEIR_NONE;
+    if (refused.reason == WEIR_REFUSAL_NONE)
+        refused.reason = edge_arrive(r, &arrival, &refused);
+    if (refused.reason != WEIR_REFUSAL_NONE)
         edge_refuse(r, &refused, text[0] ? text : NULL, param);
-    }
 }
 
 /* ---- the client leaves, or has all ---- */
@@ -433,7 +455,9 @@ static void edge_drained(void *ctx, struct weir_exchange *x)
 {
     (void)ctx;
     struct weir_request *r = weir_exchange_user(x);
-    if (r)
+    if (r && r->replay_slot != WEIR_NONE)
+        weir_replay_more(r);
+    else if (r)
         weir_upcall_resume(r);
 }
 

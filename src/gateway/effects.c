@@ -102,6 +102,7 @@ static void effects_finish(struct weir_gateway *g, struct weir_request *r,
                            const struct weir_effect *e)
 {
     weir_metrics_finish(&g->metrics, r, e->summary);
+    weir_replay_finish(r, e->summary);
     if (r->metered && e->summary->status / 100 == 2 && !e->summary->client_gone)
         weir_tenancy_count(g->tenancy, r->tenant, e->summary->charged_tok);
     weir_request_log(r, e->summary, e->summary->refusal);

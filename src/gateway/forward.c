@@ -2,7 +2,8 @@
  *
  * Left out: what concerns the client's connection only, Host, Content-Length, Expect (the writer
  * does that), every carrier of a credential where the upstream's own is put in or where the
- * client's was a weir key, and weir's own fields. */
+ * client's was a weir key (there the idempotency key becomes the tenant's own, too), and weir's own
+ * fields. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,18 @@ static void forward_headers(struct weir_http_out *out, const struct weir_http_he
     }
 }
 
+/* Where all tenants share a credential, an upstream that knows idempotency keys would take equal
+ * keys of two tenants for one: it gets the digest, which is a tenant's own. */
+static void forward_key(struct weir_http_out *out, const struct weir_idempotency_id *id)
+{
+    char line[64] = "idempotency-key: \"weir-";
+    size_t used = strlen(line);
+    for (size_t i = 0; i < sizeof id->key; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%02x", id->key[i]);
+    used += (size_t)snprintf(line + used, sizeof line - used, "\"\r\n");
+    weir_http_write_raw(out, (struct weir_slice){line, used});
+}
+
 bool weir_forward_head(struct weir_request *r, uint32_t upstream, bool has_body,
                        uint64_t body_bytes, struct weir_slice *head)
 {
@@ -119,7 +132,7 @@ bool weir_forward_head(struct weir_request *r, uint32_t upstream, bool has_body,
     bool key_mode = weir_tenancy_is_key_mode(g->tenancy);
     uint64_t skip = WEIR_HTTP_BIT(WEIR_HTTP_WEIR_LANE) | WEIR_HTTP_BIT(WEIR_HTTP_WEIR_SOURCE);
     if (key_mode || u->key)
-        skip |= FORWARD_CREDENTIALS;
+        skip |= FORWARD_CREDENTIALS | WEIR_HTTP_BIT(WEIR_HTTP_IDEMPOTENCY_KEY);
     bool identity = r->metered && u->edits.identity;
     if (identity)
         skip |= WEIR_HTTP_BIT(WEIR_HTTP_ACCEPT_ENCODING);
@@ -130,6 +143,8 @@ bool weir_forward_head(struct weir_request *r, uint32_t upstream, bool has_body,
     forward_headers(&out, from, skip, key_mode);
     if (identity)
         weir_http_write_raw(&out, WEIR_SLICE("accept-encoding: identity\r\n"));
+    if ((key_mode || u->key) && r->key_slot != WEIR_NONE)
+        forward_key(&out, weir_idempotency_id(g->idempotency, r->key_slot));
     if (has_body)
         weir_http_write_content_length(&out, body_bytes);
     weir_http_write_end(&out);

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "gateway/admin.h"
@@ -295,6 +296,8 @@ static void gateway_second(struct weir_timer *timer)
         (struct weir_gateway *)((char *)timer - offsetof(struct weir_gateway, second_timer));
     uint64_t now_ns = weir_loop_now_ns(g->loop);
     weir_tenancy_refresh(g->tenancy, now_ns);
+    if (g->idempotency)
+        weir_idempotency_tick(g->idempotency, now_ns);
     const char *trouble = weir_keys_trouble(g->keys);
     if (trouble && !g->keys_troubled)
         weir_log_message(g->log, WEIR_LOG_WARN, "%s; the keys read before stay in force", trouble);
@@ -390,6 +393,21 @@ static void gateway_raise_descriptors(struct weir_gateway *g)
                          (unsigned long long)limit.rlim_cur, g->config->limits.connections);
 }
 
+/* Keys and answers; not made when the configuration switches them off. */
+static bool gateway_make_idempotency(struct weir_gateway *g, const uint8_t secret[32])
+{
+    const struct weir_config_idempotency *c = &g->config->idempotency;
+    const struct weir_idempotency_limits limits = {.keys_max = c->keys,
+                                                   .answer_bytes = c->answer_bytes,
+                                                   .answers_bytes = c->answers_bytes,
+                                                   .keep_ns = c->keep_ns};
+    if (c->keys == 0)
+        return true;
+    memcpy(g->idempotency_secret, secret, sizeof g->idempotency_secret);
+    g->idempotency = weir_idempotency_create(&limits);
+    return g->idempotency != NULL;
+}
+
 static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error_bytes)
 {
     const struct weir_config *c = g->config;
@@ -430,8 +448,9 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     g->second_timer.fire = gateway_second;
     weir_loop_at_turn_end(g->loop, &g->turn_hook);
     g->tenancy = weir_tenancy_create(c, g->keys, secret, g, weir_loop_now_ns(g->loop));
+    bool has_idempotency = gateway_make_idempotency(g, secret);
     explicit_bzero(secret, sizeof secret);
-    if (!g->tenancy || !gateway_make_targets(g, error_text, error_bytes) ||
+    if (!g->tenancy || !has_idempotency || !gateway_make_targets(g, error_text, error_bytes) ||
         !gateway_listen(g, error_text, error_bytes))
         return false;
     gateway_format_addr(&c->admin, address, sizeof address);
@@ -440,6 +459,7 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     if (!g->admin)
         return false;
     g->started_ns = weir_loop_now_ns(g->loop);
+    g->started_s = time(NULL);
     weir_timer_set(g->loop, &g->second_timer, g->started_ns + WEIR_NS_PER_S);
     return true;
 }
@@ -467,6 +487,8 @@ static void gateway_free(struct weir_gateway *g)
     if (g->flow_memory)
         munmap(g->flow_memory, g->flow_bytes);
     weir_metrics_free(&g->metrics);
+    weir_idempotency_destroy(g->idempotency);
+    explicit_bzero(g->idempotency_secret, sizeof g->idempotency_secret);
     free(g->scratch);
     weir_request_pool_free(g);
     weir_answer_pool_free(g);

@@ -79,6 +79,11 @@ void weir_metrics_ledger(struct weir_metrics *m, const struct weir_store_answer 
     m->ledger_results[answer->result]++;
 }
 
+void weir_metrics_idempotency(struct weir_metrics *m, enum weir_idempotency_outcome outcome)
+{
+    m->idempotency[outcome]++;
+}
+
 void weir_metrics_upstream_failure(struct weir_metrics *m, uint32_t upstream,
                                    const struct weir_call_result *result)
 {
@@ -319,6 +324,27 @@ static void print_ledger(struct metrics_text *t, const char *name, struct weir_g
                     (unsigned long long)g->metrics.ledger_results[i]);
 }
 
+static void print_idempotency(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    for (int i = 0; i < WEIR_IDEMPOTENCY_OUTCOME_COUNT; i++)
+        metrics_add(t, "%s{outcome=\"%s\"} %llu\n", name,
+                    weir_idempotency_outcome_name((enum weir_idempotency_outcome)i),
+                    (unsigned long long)g->metrics.idempotency[i]);
+}
+
+#define PRINT_IDEMPOTENCY(id, field)                                                               \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        struct weir_idempotency_view view = {0};                                                   \
+        if (g->idempotency)                                                                        \
+            weir_idempotency_view(g->idempotency, &view);                                          \
+        metrics_add(t, "%s %llu\n", name, (unsigned long long)view.field);                         \
+    }
+PRINT_IDEMPOTENCY(idempotency_keys, keys_now)
+PRINT_IDEMPOTENCY(idempotency_bytes, answers_bytes_now)
+PRINT_IDEMPOTENCY(idempotency_keys_pushed_out, keys_pushed_out)
+PRINT_IDEMPOTENCY(idempotency_answers_pushed_out, answers_pushed_out)
+
 static void print_connections(struct metrics_text *t, const char *name, struct weir_gateway *g)
 {
     metrics_add(t, "%s %u\n", name, weir_server_connections(g->server));
@@ -391,6 +417,17 @@ static const struct metrics_row metrics_rows[] = {
     {"weir_limiters_idle", "gauge",
      "Tenants whose token limit counted nothing over their last 100 answers.", print_limiters_idle},
     {"weir_ledger_answers_total", "counter", "Answers of the ledger, by result.", print_ledger},
+    {"weir_idempotency_requests_total", "counter",
+     "Requests with an idempotency key, by what was found.", print_idempotency},
+    {"weir_idempotency_keys", "gauge", "Idempotency keys remembered now.", print_idempotency_keys},
+    {"weir_idempotency_answer_bytes", "gauge",
+     "Answers kept for replays now, those being recorded included.", print_idempotency_bytes},
+    {"weir_idempotency_keys_pushed_out_total", "counter",
+     "Idempotency keys forgotten before their time: idempotency.keys is too small.",
+     print_idempotency_keys_pushed_out},
+    {"weir_idempotency_answers_pushed_out_total", "counter",
+     "Answers dropped before their time: idempotency.answers is too small.",
+     print_idempotency_answers_pushed_out},
     {"weir_client_connections", "gauge", "Client connections open now.", print_connections},
     {"weir_server_faults_total", "counter",
      "Requests that were not well-formed, too large or too slow, by fault.", print_faults},

@@ -9,6 +9,7 @@
 
 #include "core/flow.h"
 #include "core/hist.h"
+#include "gateway/idempotency.h"
 #include "net/client.h"
 #include "net/server.h"
 #include "store/store.h"
@@ -27,6 +28,7 @@ struct weir_metrics {
     uint64_t input_tok, cached_tok, output_tok, charged_tok;
     uint64_t estimated; /* finished requests without usage */
     uint64_t ledger_results[WEIR_LEDGER_RESULT_COUNT];
+    uint64_t idempotency[WEIR_IDEMPOTENCY_OUTCOME_COUNT];
     uint64_t *upstream_failures; /* [upstream][weir_call_failure] */
     uint32_t upstreams_count;
     struct weir_hist queue_wait_ns, first_byte_ns, duration_ns; /* of finished requests */
@@ -42,6 +44,7 @@ void weir_metrics_finish(struct weir_metrics *m, const struct weir_request *r,
                          const struct weir_flow_summary *summary);
 void weir_metrics_gone(struct weir_metrics *m, enum weir_gone why);
 void weir_metrics_ledger(struct weir_metrics *m, const struct weir_store_answer *answer);
+void weir_metrics_idempotency(struct weir_metrics *m, enum weir_idempotency_outcome outcome);
 void weir_metrics_upstream_failure(struct weir_metrics *m, uint32_t upstream,
                                    const struct weir_call_result *result);
 

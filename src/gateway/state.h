@@ -5,6 +5,7 @@
  *   upcall.c  the upstream's side: calls, answers passed on, usage observed
  *   forward.c the head that goes upstream
  *   refuse.c  a refusal as an HTTP answer
+ *   replay.c  what an idempotency key does for a request
  *   gateway.c puts it together, signals, drain
  *
  * One struct weir_request is one client request; it dies when both sides are done with it: the
@@ -15,6 +16,7 @@
 
 #include "core/flow.h"
 #include "gateway/config.h"
+#include "gateway/idempotency.h"
 #include "gateway/keys.h"
 #include "gateway/log.h"
 #include "gateway/metrics.h"
@@ -86,7 +88,11 @@ struct weir_request {
     struct weir_call_facts facts;
     struct weir_request_edits *edits; /* of the body of the call at hand; NULL: none */
     uint64_t body_bytes;
-    uint32_t status; /* what the client was answered */
+    uint32_t status;   /* what the client was answered */
+    bool was_sent;     /* a byte of any of its calls may have reached an upstream */
+    uint32_t key_slot; /* of its idempotency key, while it is the first with it; WEIR_NONE: none */
+    uint32_t replay_slot; /* borrowed: it is answered from there; WEIR_NONE: it is not a repeat */
+    struct weir_slice replay_left; /* of that answer's body, still to be written */
 };
 
 struct weir_gateway {
@@ -108,6 +114,8 @@ struct weir_gateway {
     struct weir_tenancy *tenancy;
     struct weir_routes *routes;
     struct weir_metrics metrics;
+    struct weir_idempotency *idempotency; /* NULL: switched off */
+    uint8_t idempotency_secret[32];
     struct weir_hook turn_hook;
     struct weir_timer due_timer;    /* when time alone changes something in the flow */
     struct weir_timer second_timer; /* house-keeping */
@@ -119,6 +127,7 @@ struct weir_gateway {
     uint32_t models_set; /* indices below this have their rules */
     uint64_t number_next, number_seed;
     uint64_t started_ns;
+    int64_t started_s;       /* by the wall clock, for people */
     uint64_t drain_until_ns; /* WEIR_NEVER_NS: not draining */
     uint32_t signals;        /* to stop, so far */
     bool dirty;              /* the flow wants its effects taken */
@@ -182,6 +191,29 @@ void weir_answer_cut(struct weir_request *r, const struct weir_refused *refused)
 void weir_answer_pool_free(struct weir_gateway *g);
 /* Gives back what looked at an answer, if there is one. */
 void weir_answer_drop(struct weir_request *r);
+
+/* replay.c: idempotency keys. check: false, with a sentence in text, when the field is there and
+ * malformed. ask: NONE, then r->replay_slot says whether it is a repeat to be answered by send;
+ * else a refusal, with *refused and perhaps text filled. send: false: its head does not fit, and
+ * nothing was written. more: the client takes bytes again. */
+WEIR_MUST_USE bool weir_replay_check(const struct weir_request *r,
+                                     const struct weir_http_head *head, char *text,
+                                     size_t text_bytes);
+WEIR_MUST_USE enum weir_refusal
+weir_replay_ask(struct weir_request *r, const struct weir_http_head *head, struct weir_slice body,
+                struct weir_refused *refused, char *text, size_t text_bytes);
+WEIR_MUST_USE bool weir_replay_send(struct weir_request *r);
+void weir_replay_more(struct weir_request *r);
+void weir_replay_give_back(struct weir_request *r);
+/* The first request's answer passes: its head (own_headers: lines that weir itself adds to it for
+ * good), then its body as the client gets it. body_bytes as for weir_exchange_answer. */
+void weir_replay_head(struct weir_request *r, const struct weir_http_head *head,
+                      struct weir_slice own_headers, uint64_t body_bytes);
+bool weir_replay_is_recording(const struct weir_request *r);
+void weir_replay_body(struct weir_request *r, const void *bytes, size_t count);
+/* Its end: forget, when it was never admitted; finish, when flow is done with it. */
+void weir_replay_forget(struct weir_request *r);
+void weir_replay_finish(struct weir_request *r, const struct weir_flow_summary *summary);
 
 /* The flow has effects to be taken: the pump runs in this turn. */
 static inline void weir_gateway_dirty(struct weir_gateway *g)

@@ -106,6 +106,8 @@ void weir_upcall_start(struct weir_request *r, uint32_t upstream, uint64_t deadl
     struct weir_slice body = weir_exchange_body(r->x);
     struct weir_call_request call = {
         .is_head_method = r->method == WEIR_HTTP_HEAD,
+        .is_repeatable = r->method == WEIR_HTTP_GET || r->method == WEIR_HTTP_HEAD ||
+                         weir_http_has(from, WEIR_HTTP_IDEMPOTENCY_KEY),
         .timeouts = {.connect_ns = u->timeouts.connect_ns,
                      .write_ns = u->timeouts.write_ns,
                      .first_byte_ns =
@@ -250,6 +252,7 @@ static void upcall_pass_head(struct weir_request *r, const struct weir_http_head
         if (n > 0)
             weir_http_write_raw(out, (struct weir_slice){limits, n});
     }
+    size_t before_id = out->used;
     if (!weir_http_has(head, WEIR_HTTP_X_REQUEST_ID) &&
         !weir_http_has(head, WEIR_HTTP_REQUEST_ID)) {
         char id[WEIR_REQUEST_ID_BYTES];
@@ -257,8 +260,10 @@ static void upcall_pass_head(struct weir_request *r, const struct weir_http_head
         weir_http_write_header_text(
             out, r->dialect == WEIR_DIALECT_ANTHROPIC ? "request-id" : "x-request-id", id);
     }
+    struct weir_slice id_line = {out->buf + before_id, out->used - before_id};
     if (weir_exchange_answer_head_end(r->x)) {
         r->status = head->status;
+        weir_replay_head(r, head, id_line, body_bytes);
         return;
     }
     weir_log_message(g->log, WEIR_LOG_WARN,
@@ -309,11 +314,12 @@ static void upcall_observe(struct weir_answer *a, struct weir_slice bytes)
     a->is_failed_read = got != WEIR_INFLATE_MORE && got != WEIR_INFLATE_END;
 }
 
-/* Sends bytes to the client, if it is there, through the filter, if there is one. */
+/* Sends bytes to the client, if it is there, and to the recording, if there is one, through the
+ * filter, if there is one. */
 static void upcall_pass(struct weir_request *r, struct weir_slice bytes)
 {
     struct weir_answer *a = r->answer;
-    if (!r->x)
+    if (!r->x && !weir_replay_is_recording(r))
         return;
     while (bytes.bytes > 0) {
         struct weir_slice piece = bytes;
@@ -328,7 +334,9 @@ static void upcall_pass(struct weir_request *r, struct weir_slice bytes)
         if (out_bytes > 0) {
             if (a->is_stream)
                 weir_sse_boundary_feed(&a->boundary, out, out_bytes);
-            weir_exchange_write(r->x, out, out_bytes);
+            weir_replay_body(r, out, out_bytes);
+            if (r->x)
+                weir_exchange_write(r->x, out, out_bytes);
         }
         bytes.at += piece.bytes;
         bytes.bytes -= piece.bytes;
@@ -438,12 +446,14 @@ static void upcall_drop_client(struct weir_request *r)
 /* What the filter still holds. */
 static void upcall_flush_edit(struct weir_request *r, struct weir_answer *a)
 {
-    if (!a->edit || !r->x)
+    if (!a->edit)
         return;
     size_t n = weir_sse_edit_finish(a->edit, r->g->scratch);
     if (n > 0) {
         weir_sse_boundary_feed(&a->boundary, r->g->scratch, n);
-        weir_exchange_write(r->x, r->g->scratch, n);
+        weir_replay_body(r, r->g->scratch, n);
+        if (r->x)
+            weir_exchange_write(r->x, r->g->scratch, n);
     }
 }
 
@@ -452,6 +462,7 @@ static void upcall_over(struct weir_request *r)
 {
     struct weir_gateway *g = r->g;
     r->call = NULL;
+    r->was_sent = r->was_sent || r->facts.sent;
     if (weir_timer_is_set(&r->drain_timer))
         weir_timer_cancel(g->loop, &r->drain_timer);
     upcall_read_usage(r);
@@ -464,11 +475,10 @@ static void upcall_over(struct weir_request *r)
                    that */
     struct weir_answer *a = r->answer;
     r->answer = NULL;
-    if (r->x) {
-        if (a)
-            upcall_flush_edit(r, a);
+    if (a)
+        upcall_flush_edit(r, a);
+    if (r->x)
         weir_exchange_finish(r->x);
-    }
     answer_give(g, a);
 }
 
