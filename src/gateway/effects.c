@@ -58,6 +58,7 @@ static void effects_reserve(struct weir_gateway *g, const struct weir_effect *e,
                                           .amount_tok = (int64_t)e->tokens},
                                .tag = e->request,
                                .deadline_ns = e->deadline_ns ? e->deadline_ns : WEIR_NEVER_NS};
+    op.has_key = weir_replay_store_key(e->host, op.key);
     if (!weir_store_submit(g->store, &op))
         effects_reserved(g, e->request, WEIR_RESERVE_UNAVAILABLE, WEIR_NONE, now_ns);
 }

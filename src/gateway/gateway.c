@@ -405,7 +405,11 @@ static bool gateway_make_idempotency(struct weir_gateway *g, const uint8_t secre
         return true;
     memcpy(g->idempotency_secret, secret, sizeof g->idempotency_secret);
     g->idempotency = weir_idempotency_create(&limits);
-    return g->idempotency != NULL;
+    if (!g->idempotency)
+        return false;
+    g->started_s = time(NULL);
+    weir_replay_load(g);
+    return true;
 }
 
 static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error_bytes)
@@ -459,7 +463,6 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     if (!g->admin)
         return false;
     g->started_ns = weir_loop_now_ns(g->loop);
-    g->started_s = time(NULL);
     weir_timer_set(g->loop, &g->second_timer, g->started_ns + WEIR_NS_PER_S);
     return true;
 }

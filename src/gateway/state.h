@@ -205,6 +205,11 @@ weir_replay_ask(struct weir_request *r, const struct weir_http_head *head, struc
 WEIR_MUST_USE bool weir_replay_send(struct weir_request *r);
 void weir_replay_more(struct weir_request *r);
 void weir_replay_give_back(struct weir_request *r);
+/* What the ledger keeps beside the hold, so that the key outlives a restart; false: it has none. */
+WEIR_MUST_USE bool weir_replay_store_key(const struct weir_request *r,
+                                         uint8_t key[static WEIR_STORE_KEY_BYTES]);
+/* Takes in the keys of earlier runs. At the start, once started_s is set. */
+void weir_replay_load(struct weir_gateway *g);
 /* The first request's answer passes: its head (own_headers: lines that weir itself adds to it for
  * good), then its body as the client gets it. body_bytes as for weir_exchange_answer. */
 void weir_replay_head(struct weir_request *r, const struct weir_http_head *head,

@@ -87,7 +87,7 @@ static const struct {
     {UP "limits: {waiters: 5, waiters_per_tenant: 6}\n",
      "4:42: waiters_per_tenant is above waiters\n"},
     {UP "idempotency: {answer: 2MiB, answers: 1MiB}\n",
-     "4:39: answers is below answer: the largest answer could never be kept\n"},
+     "4:38: answers is below answer: the largest answer could never be kept\n"},
     {UP "limits:\n", "4:8: limits must be a mapping (\"key: value\")\n"},
     {UP "listen:\n", "4:8: listen has no value; give address:port (127.0.0.1:8765, [::1]:8765), or "
                      "leave the key out\n"},
