@@ -6,9 +6,10 @@
  *   else (no usage: cut, timed out, client gone,   the input estimate and the output observed,
  *         or an answer without any)                rounded up, flagged
  *
- * Told usage of an exchange that did not end as it should may be from its middle, unless the host
- * knows that it was the last word: output is then at least what was observed. A complete answer of
- * which nothing could be read is charged its whole estimate. */
+ * Told usage of an exchange that did not end as it should may be from its middle (Anthropic's
+ * message_start says one token of output), unless the host knows that it was the last word: output
+ * is then at least what was observed, and flagged. A complete answer of which nothing could be read
+ * is charged its whole estimate. */
 #include "core/flow_private.h"
 
 static bool charge_is_error(uint32_t status)
@@ -47,18 +48,24 @@ static enum weir_breaker_outcome charge_outcome(const struct flow_request *r,
     return WEIR_BREAKER_NEUTRAL;
 }
 
+/* Is what was told of usage the last word? */
+static bool charge_is_whole(const struct weir_call_facts *facts)
+{
+    return facts->end == WEIR_CALL_COMPLETE || facts->usage_is_final;
+}
+
 /* Output when the provider did not say, or said it before the end. */
 static uint64_t charge_output(const struct flow_request *r, const struct weir_call_facts *facts,
                               bool *is_estimated)
 {
     uint64_t seen_tok = flow_charge_cap(weir_estimate_output_tok(facts->output_seen_bytes));
-    bool is_whole = facts->end == WEIR_CALL_COMPLETE || facts->usage_is_final;
+    bool is_whole = charge_is_whole(facts);
     if (facts->usage.output_tok >= 0) {
         uint64_t told_tok = flow_charge_cap((uint64_t)facts->usage.output_tok);
-        if (is_whole || told_tok >= seen_tok)
+        if (is_whole)
             return told_tok;
         *is_estimated = true;
-        return seen_tok;
+        return weir_max_u64(told_tok, seen_tok);
     }
     *is_estimated = true;
     if (is_whole && seen_tok == 0 && facts->answer_bytes > 0 && facts->usage.input_tok < 0)
@@ -79,9 +86,11 @@ static void charge_metered(const struct flow_request *r, const struct weir_call_
         c->used.input_tok = flow_charge_cap(r->estimate.input_tok);
         return;
     }
-    c->is_estimated = usage->input_tok < 0;
-    c->used.input_tok =
-        flow_charge_cap(usage->input_tok >= 0 ? (uint64_t)usage->input_tok : r->estimate.input_tok);
+    /* Zeros from the middle say nothing; and what was sent is never charged zero. */
+    bool has_input = usage->input_tok > 0 || (usage->input_tok == 0 && charge_is_whole(facts));
+    c->is_estimated = !has_input;
+    c->used.input_tok = flow_charge_cap(has_input ? (uint64_t)usage->input_tok
+                                                  : weir_max_u64(r->estimate.input_tok, 1));
     if (usage->cached_tok > 0)
         c->used.cached_tok = weir_min_u64((uint64_t)usage->cached_tok, c->used.input_tok);
     c->used.output_tok = charge_output(r, facts, &c->is_estimated);

@@ -432,6 +432,64 @@ static void flow__the_client_leaves__is_charged_only_what_was_sent(void **state)
     }
 }
 
+/* What was sent and came to no proper end, or to an answer without usage. */
+static void flow__what_an_exchange_came_to__is_charged_and_flagged_by_rule(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        enum weir_call_end end;
+        uint32_t status;
+        struct weir_flow_usage usage;
+        bool is_final;
+        uint64_t seen_bytes;
+        uint64_t tok;
+        bool is_estimated;
+    } rows[] = {
+        {"told at the end", WEIR_CALL_COMPLETE, 200, {70, 0, 0, 30}, true, 90, 100, false},
+        {"told, then cut", WEIR_CALL_CUT, 200, {70, 0, 0, 30}, true, 90, 100, false},
+        {"only message_start, then cut", WEIR_CALL_CUT, 200, {70, 0, 0, 1}, false, 0, 71, true},
+        {"the same, and some text", WEIR_CALL_CUT, 200, {70, 0, 0, 1}, false, 91, 101, true},
+        {"the same, client gone", WEIR_CALL_CANCELLED, 200, {70, 0, 0, 1}, false, 3, 71, true},
+        {"zeros from the middle", WEIR_CALL_CUT, 200, {0, 0, 0, 0}, false, 9, 12, true},
+        {"nothing told, text", WEIR_CALL_IDLE_TIMEOUT, 200, {-1, -1, -1, -1}, false, 30, 19, true},
+        {"client gone, nothing came", WEIR_CALL_CANCELLED, 0, {-1, -1, -1, -1}, false, 0, 9, true},
+        {"400 without usage", WEIR_CALL_COMPLETE, 400, {-1, -1, -1, -1}, false, 0, 0, true},
+        {"529 without usage", WEIR_CALL_COMPLETE, 529, {-1, -1, -1, -1}, false, 0, 0, true},
+        {"500 after text", WEIR_CALL_COMPLETE, 500, {-1, -1, -1, -1}, false, 30, 19, true},
+        {"500 with usage", WEIR_CALL_COMPLETE, 500, {70, 0, 0, 30}, false, 0, 100, false},
+    };
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        struct weir_tenant_rules tenant[1];
+        struct sim_config c = sim_config_plain(1, tenant, 1);
+        struct script s = script_ok(100 * MS);
+        bool is_gone = rows[i].end == WEIR_CALL_CANCELLED;
+        c.plan = script_plan;
+        c.user = &s;
+        s.of[0].end = rows[i].end;
+        s.of[0].end_ns = (is_gone ? 9999 : 100) * MS;
+        s.of[0].status = rows[i].status;
+        s.of[0].head_ns = rows[i].status ? 10 * MS : WEIR_NEVER_NS;
+        s.of[0].usage = rows[i].usage;
+        s.of[0].usage_is_final = rows[i].is_final;
+        s.of[0].output_seen_bytes = rows[i].seen_bytes;
+        struct sim sim;
+        sim_open(&sim, &c);
+        struct weir_arrival a = sim_arrival(&sim, 0, 4, 100, 60 * SECOND);
+        uint32_t r = sim_arrive(&sim, &a);
+        CHECK_INT(sim.requests[r].reserve_tok, 109);
+        if (is_gone)
+            sim_client_gone_at(&sim, sim.now_ns + 50 * MS, r);
+        CHECK(sim_run_dry(&sim, sim.now_ns + 100 * SECOND));
+        if (sim.requests[r].settled_tok != rows[i].tok ||
+            sim.requests[r].summary.estimated != rows[i].is_estimated)
+            fail_msg("%s: %llu tokens, %s", rows[i].what,
+                     (unsigned long long)sim.requests[r].settled_tok,
+                     sim.requests[r].summary.estimated ? "flagged" : "not flagged");
+        sim_close_settled(&sim);
+    }
+}
+
 static void flow__drain__serves_the_queue_for_a_while_then_refuses_then_cuts(void **state)
 {
     (void)state;
@@ -594,6 +652,7 @@ int main(void)
         cmocka_unit_test(flow__back_in_the_queue_after_a_failure__the_rest_of_its_patience_is_left),
         cmocka_unit_test(flow__of_two_upstreams__the_one_with_the_lower_share_in_flight_is_chosen),
         cmocka_unit_test(flow__the_client_leaves__is_charged_only_what_was_sent),
+        cmocka_unit_test(flow__what_an_exchange_came_to__is_charged_and_flagged_by_rule),
         cmocka_unit_test(flow__drain__serves_the_queue_for_a_while_then_refuses_then_cuts),
         cmocka_unit_test(flow__the_queue_is_over_in_a_drain__a_failed_call_is_not_tried_again),
         cmocka_unit_test(flow__an_answer_that_is_cut__ends_in_a_cut_never_in_a_second_answer),

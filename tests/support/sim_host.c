@@ -252,17 +252,20 @@ static void naive_charge(struct sim_request *r, const struct weir_call_facts *fa
     if (!r->arrival.no_output && limit == 0)
         limit = 4096;
     limit *= r->arrival.choices ? r->arrival.choices : 1;
-    uint64_t input = has_input ? (uint64_t)facts->usage.input_tok : r->reserve_tok - limit;
     uint64_t seen = (facts->output_seen_bytes + 2) / 3;
-    uint64_t output;
+    uint64_t output, input = has_input ? (uint64_t)facts->usage.input_tok : 0;
     bool is_whole = facts->end == WEIR_CALL_COMPLETE || facts->usage_is_final;
-    if (!has_input)
+    if (!has_input || (input == 0 && !is_whole)) {
         r->is_naive_estimated = true;
-    if (has_output && (is_whole || (uint64_t)facts->usage.output_tok >= seen)) {
+        input = r->reserve_tok > limit ? r->reserve_tok - limit : 1;
+    }
+    if (has_output && is_whole) {
         output = (uint64_t)facts->usage.output_tok;
     } else {
         r->is_naive_estimated = true;
-        output = seen;
+        output = has_output && (uint64_t)facts->usage.output_tok > seen
+                     ? (uint64_t)facts->usage.output_tok
+                     : seen;
         if (!has_output && !has_input && is_whole && seen == 0 && facts->answer_bytes > 0)
             output = limit;
     }
@@ -322,6 +325,7 @@ static void sim_finish(struct sim_request *r, const struct weir_effect *e)
     r->summary = *e->summary;
     CHECK_INT(r->summary.attempts, r->attempts);
     CHECK_INT(r->summary.charged_tok, r->naive_tok);
+    CHECK(!r->is_passed || r->extends > 0);
     bool is_answered = r->is_head_passed && !r->is_cut && !r->is_client_gone;
     CHECK(is_answered || r->refusal != WEIR_REFUSAL_NONE || r->is_client_gone);
     CHECK_INT(r->summary.refusal, r->refusal);
@@ -428,10 +432,14 @@ void sim_drain_at(struct sim *sim, uint64_t at_ns, uint64_t queue_ns, uint64_t c
 
 /* The flow is told how far the answer is. What it asks to be told next must lie where the hold
  * ends, by the rule for output written out anew. */
-static void sim_progress(struct sim *sim, const struct sim_request *r, uint64_t output_bytes)
+static void sim_progress(struct sim *sim, struct sim_request *r, uint64_t output_bytes)
 {
     int64_t input_tok = r->plan.usage.input_tok;
     uint64_t next = weir_flow_progress(sim->flow, r->id, input_tok, -1, output_bytes, sim->now_ns);
+    if (next == 0) {
+        r->is_passed = true; /* an EXTEND must be out, or come */
+        return;
+    }
     if (next == UINT64_MAX || r->attempts > 1 || input_tok < 0)
         return;
     uint64_t left = r->held_tok > (uint64_t)input_tok ? r->held_tok - (uint64_t)input_tok : 0;

@@ -95,6 +95,7 @@ struct sim_request {
     uint64_t held_tok;    /* of the hold it has, with what was added */
     uint64_t extend_tok;  /* asked for; 0: nothing is */
     uint32_t extends, falls;
+    bool is_passed;      /* its use passed its hold */
     bool is_overrun;     /* an extend was refused while the answer ran */
     bool is_queued_once; /* it was told to wait for a window */
     uint64_t naive_tok;  /* what it must be charged so far */
