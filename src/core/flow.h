@@ -243,7 +243,8 @@ void weir_flow_budget_raised(struct weir_flow *f, uint32_t scope);
 
 /* How far a running answer has come: the last values told (-1: not yet) and the bytes of output
  * seen. When the use so far passes the hold, an EXTEND is asked for; one at a time.
- * Returns the output bytes from which on it is worth being told again; UINT64_MAX: never. */
+ * Returns the output bytes from which on it is worth being told again; 0: an EXTEND is under way;
+ * UINT64_MAX: never. */
 WEIR_MUST_USE uint64_t weir_flow_progress(struct weir_flow *f, uint64_t request, int64_t input_tok,
                                           int64_t output_tok, uint64_t output_seen_bytes,
                                           uint64_t now_ns);

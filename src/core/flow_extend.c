@@ -50,11 +50,13 @@ uint64_t weir_flow_progress(struct weir_flow *f, uint64_t request, int64_t input
         uint64_t ahead_tok = weir_max_u64(EXTEND_AHEAD_MIN_TOK, used_tok / 4);
         uint64_t most_tok = weir_min_u64(use.fixed_tok + use.most_tok, (uint64_t)WEIR_TOK_MAX);
         r->extend_tok = weir_min_u64(used_tok + ahead_tok, most_tok);
-        r->extend_by_ns = weir_add_sat_u64(now_ns, EXTEND_WAIT_NS);
+        r->until_ns = weir_add_sat_u64(now_ns, EXTEND_WAIT_NS);
         r->is_extending = true;
         flow_tell(f, r, WEIR_EFFECT_EXTEND);
     }
-    if (use.most_tok <= weir_sub_sat_u64(r->held_tok, use.fixed_tok) && used_tok <= r->held_tok)
+    if (r->is_extending)
+        return 0;
+    if (use.most_tok <= weir_sub_sat_u64(r->held_tok, use.fixed_tok))
         return UINT64_MAX; /* its limit is within the hold */
     return extend_bytes_above(weir_sub_sat_u64(r->held_tok, use.fixed_tok));
 }

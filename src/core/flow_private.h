@@ -70,8 +70,8 @@ struct flow_request {
     uint64_t queued_ns;
     uint64_t earlier_tok; /* charged for earlier attempts */
     uint64_t held_tok;    /* of its hold */
-    uint64_t extend_tok, extend_by_ns;
-    uint64_t reset_ns; /* SPENT: when the window begins */
+    uint64_t extend_tok;  /* asked for */
+    uint64_t until_ns; /* SPENT: when the window begins; extending: when an answer comes too late */
     struct weir_estimate estimate;
     struct weir_refused refused; /* for REFUSE and CUT; before that, how the last attempt failed */
     struct weir_flow_summary summary;

@@ -79,7 +79,7 @@ static void tick_expired(struct weir_flow *f, struct flow_request *r, struct wei
         flow_busy_remove(f, r);
         refused->scope = r->busy_scope;
         if (r->line == FLOW_LINE_SPENT) /* the window did not begin when it should have */
-            *refused = flow_reserve_spent(r->busy_scope, r->reset_ns, now_ns);
+            *refused = flow_reserve_spent(r->busy_scope, r->until_ns, now_ns);
     } else if (is_ledger_late) {
         *refused =
             flow_refused(WEIR_REFUSAL_LEDGER_UNAVAILABLE, FLOW_HINT_SHORT_NS, WEIR_NONE, WEIR_NONE);
@@ -133,7 +133,7 @@ static void next_fill(const struct weir_flow *f, struct flow_request *r, enum we
         return;
     case WEIR_EFFECT_EXTEND:
         e->tokens = r->extend_tok;
-        e->deadline_ns = r->extend_by_ns;
+        e->deadline_ns = r->until_ns;
         return;
     case WEIR_EFFECT_DISPATCH:
         e->deadline_ns = r->total_deadline_ns;

@@ -97,7 +97,7 @@ static void reserved_queue(struct weir_flow *f, struct flow_request *r,
     /* A window may have begun between the ledger's answer and now: then it is asked again. */
     bool is_raised = r->raise_epoch != f->raise_epoch;
     r->busy_scope = told->scope;
-    r->reset_ns = told->reset_ns;
+    r->until_ns = told->reset_ns;
     reserved_aside(f, r, is_raised ? FLOW_LINE_BUSY : FLOW_LINE_SPENT, now_ns);
     if (is_raised || was_busy)
         flow_busy_ask_head(f, r->tenant);

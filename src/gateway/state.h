@@ -54,6 +54,7 @@ struct weir_answer {
     bool is_stream;               /* text/event-stream */
     bool is_read;                 /* usage is looked for */
     bool is_failed_read;          /* compressed beyond our bounds or corrupt: charged by estimate */
+    uint64_t progress_at_bytes;   /* of output: then the flow is told how far it is */
     uint64_t last_byte_ns;
     struct weir_timer heartbeat;
     struct weir_request *request;

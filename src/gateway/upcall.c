@@ -198,6 +198,7 @@ static bool upcall_answer_open(struct weir_request *r, const struct weir_http_he
     a->request = r;
     a->is_stream = upcall_is_event_stream(head);
     a->is_read = r->metered || r->api == WEIR_API_ANTHROPIC_COUNT;
+    a->progress_at_bytes = a->is_stream && r->metered ? 0 : UINT64_MAX;
     a->last_byte_ns = weir_loop_now_ns(g->loop);
     weir_sse_boundary_init(&a->boundary);
     if (a->is_read)
@@ -314,6 +315,27 @@ static void upcall_observe(struct weir_answer *a, struct weir_slice bytes)
     a->is_failed_read = got != WEIR_INFLATE_MORE && got != WEIR_INFLATE_END;
 }
 
+static int64_t upcall_count(bool known, uint64_t tok)
+{
+    return known ? (int64_t)weir_min_u64(tok, (uint64_t)WEIR_TOK_MAX) : -1;
+}
+
+/* The output seen may have passed the hold: the flow looks, and says when it is worth looking again.
+ */
+static void upcall_progress(struct weir_request *r, struct weir_answer *a)
+{
+    const struct weir_usage_seen *seen = &a->usage.seen;
+    uint64_t at_bytes = weir_flow_progress(r->g->flow, r->flow,
+                                           upcall_count(seen->input_known, seen->input_total_tok),
+                                           upcall_count(seen->output_known, seen->output_total_tok),
+                                           seen->output_bytes, weir_loop_now_ns(r->g->loop));
+    /* Anthropic tells the input first: the hold may be short of that alone. */
+    bool is_early = r->dialect == WEIR_DIALECT_ANTHROPIC && !seen->input_known;
+    a->progress_at_bytes = is_early ? 0 : at_bytes;
+    if (at_bytes == 0)
+        weir_gateway_dirty(r->g);
+}
+
 /* Sends bytes to the client, if it is there, and to the recording, if there is one, through the
  * filter, if there is one. */
 static void upcall_pass(struct weir_request *r, struct weir_slice bytes)
@@ -352,6 +374,8 @@ static void upcall_body(void *ctx, struct weir_slice bytes)
         return;
     a->last_byte_ns = weir_loop_now_ns(r->g->loop);
     upcall_observe(a, bytes);
+    if (a->usage.seen.output_bytes >= a->progress_at_bytes)
+        upcall_progress(r, a);
     upcall_pass(r, bytes);
     if (r->is_gone) {
         r->drained_bytes += bytes.bytes;
@@ -401,11 +425,6 @@ static enum weir_call_end upcall_end(const struct weir_call_result *result)
         return WEIR_CALL_CUT;
     }
     return WEIR_CALL_CUT;
-}
-
-static int64_t upcall_count(bool known, uint64_t tok)
-{
-    return known ? (int64_t)weir_min_u64(tok, (uint64_t)WEIR_TOK_MAX) : -1;
 }
 
 /* Moves what the reader saw into the facts. */

@@ -334,6 +334,165 @@ static void flow__the_window_begins_between_the_answer_and_its_arrival__asks_aga
     finish_all(&p.sim);
 }
 
+/* --- an answer that passes its hold --- */
+
+/* One stream of 3,000 tokens of output, seen ten times on its way, under a hold for 100 of them:
+ * the model's default, since the request names no limit. */
+static void stream_config(struct spent *p)
+{
+    spent_config(p);
+    p->config.model.output_default_tok = 100;
+    p->script.of[0].usage = (struct weir_flow_usage){10, 0, 0, 3000};
+    p->script.of[0].output_seen_bytes = 9000;
+    p->script.of[0].progress_count = 9;
+    p->script.of[0].head_ns = 0;
+}
+
+static uint32_t stream_start(struct spent *p, uint64_t limit_tok)
+{
+    sim_open(&p->sim, &p->config);
+    struct weir_arrival a = sim_arrival(&p->sim, 0, 4, limit_tok, 60 * SECOND);
+    return sim_arrive(&p->sim, &a);
+}
+
+static void flow__an_answer_passes_its_hold__asks_for_a_quarter_more_at_a_time(void **state)
+{
+    (void)state;
+    struct spent p;
+    stream_config(&p);
+    uint32_t r = stream_start(&p, 0);
+    sim_run(&p.sim, p.sim.now_ns + 99 * MS);
+    CHECK_INT(p.sim.requests[r].extends, 0);
+    sim_run(&p.sim, p.sim.now_ns + 1 * MS); /* 1,000 bytes: 334 tokens, and 10 of input */
+    CHECK_INT(p.sim.requests[r].extends, 1);
+    CHECK_INT(p.sim.requests[r].held_tok, 344 + 1024);
+    CHECK_INT(sim_reserved_tok(&p.sim, 0), 344 + 1024);
+    CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
+    CHECK_INT(p.sim.requests[r].extends, 3); /* at 344, 1,677 and 2,677 */
+    CHECK_INT(p.sim.requests[r].settled_tok, 3010);
+    CHECK(!p.sim.requests[r].is_cut);
+    finish_all(&p.sim);
+}
+
+/* Three bytes a token is the upper side: by that count alone an answer would pass its own limit. */
+static void flow__the_limit_is_the_requests_own__nothing_is_asked(void **state)
+{
+    (void)state;
+    struct spent p;
+    stream_config(&p);
+    p.script.of[0].usage = (struct weir_flow_usage){1, 0, 0, 2500};
+    uint32_t r = stream_start(&p, 2500);
+    CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
+    CHECK_INT(p.sim.requests[r].extends, 0);
+    CHECK_INT(p.sim.requests[r].settled_tok, 2501);
+    finish_all(&p.sim);
+
+    stream_config(&p); /* but its input was under-estimated: more than the limit is never asked */
+    p.script.of[0].usage = (struct weir_flow_usage){1000, 0, 0, 2500};
+    r = stream_start(&p, 2500);
+    CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
+    CHECK_INT(p.sim.requests[r].extends, 1);
+    CHECK_INT(p.sim.requests[r].held_tok, 3500);
+    finish_all(&p.sim);
+}
+
+static void
+flow__no_room_to_grow_and_the_policy_is_cut__is_cut_and_charged_what_was_seen(void **state)
+{
+    (void)state;
+    struct spent p;
+    struct weir_flow_view view;
+    stream_config(&p);
+    p.tenants[0].overrun_cuts = true;
+    p.config.granted_tok[0] = 1000;
+    p.script.of[0].cancel_ns = 10 * MS;
+    uint32_t r = stream_start(&p, 0);
+    sim_run(&p.sim, p.sim.now_ns + 100 * MS);
+    weir_flow_view(p.sim.flow, &view);
+    CHECK_INT(view.overruns_now, 1);
+    CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_BUDGET_EXHAUSTED); /* more than its grant */
+    CHECK_INT(p.sim.requests[r].refused.scope, 0);
+    CHECK(p.sim.requests[r].is_cut);
+    CHECK(p.sim.requests[r].summary.estimated);
+    weir_flow_view(p.sim.flow, &view);
+    CHECK_INT(view.overruns_now, 0);
+    CHECK_INT(view.overruns, 1);
+    CHECK_INT(view.overruns_cut, 1);
+    finish_all(&p.sim);
+}
+
+static void flow__no_room_to_grow_and_the_policy_is_log__goes_on_and_asks_no_more(void **state)
+{
+    (void)state;
+    struct spent p;
+    struct weir_flow_view view;
+    stream_config(&p);
+    p.config.granted_tok[0] = 1000;
+    uint32_t r = stream_start(&p, 0);
+    CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_NONE);
+    CHECK_INT(p.sim.requests[r].extends, 1);
+    CHECK_INT(p.sim.requests[r].settled_tok, 3010);
+    weir_flow_view(p.sim.flow, &view);
+    CHECK_INT(view.overruns_now, 0);
+    CHECK_INT(view.overruns, 1);
+    CHECK_INT(view.overruns_cut, 0);
+    finish_all(&p.sim);
+}
+
+static void flow__an_answer_is_cut__the_reason_is_what_the_ledger_said(void **state)
+{
+    (void)state;
+    struct spent p;
+    stream_config(&p);
+    p.tenants[0].overrun_cuts = true;
+    p.config.granted_tok[0] = 2000; /* the other's hold takes the rest */
+    sim_open(&p.sim, &p.config);
+    struct weir_arrival a = sim_arrival(&p.sim, 0, 4, 0, 60 * SECOND);
+    uint32_t r = sim_arrive(&p.sim, &a);
+    a = sim_arrival(&p.sim, 1, 4, 1500, 60 * SECOND);
+    sim_arrive(&p.sim, &a);
+    sim_run(&p.sim, p.sim.now_ns + 100 * MS);
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_BUDGET_BUSY);
+    finish_all(&p.sim);
+
+    stream_config(&p);
+    p.tenants[0].overrun_cuts = true;
+    p.config.ledger_delay = delay_as_told;
+    delay_now = 0;
+    r = stream_start(&p, 0);
+    sim_run(&p.sim, p.sim.now_ns + 50 * MS);
+    delay_now = -1; /* the ledger is away */
+    sim_run(&p.sim, p.sim.now_ns + 100 * MS);
+    CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_LEDGER_UNAVAILABLE);
+    CHECK(p.sim.requests[r].is_cut);
+    finish_all(&p.sim);
+}
+
+static void flow__the_answer_ends_while_more_is_asked_for__is_settled_once(void **state)
+{
+    (void)state;
+    for (uint32_t is_refused = 0; is_refused < 2; is_refused++) {
+        struct spent p;
+        stream_config(&p);
+        p.tenants[0].overrun_cuts = true;
+        p.config.ledger_delay = delay_as_told;
+        p.config.granted_tok[0] = is_refused ? 1000 : 10000;
+        delay_now = 0;
+        uint32_t r = stream_start(&p, 0);
+        sim_run(&p.sim, p.sim.now_ns + 50 * MS);
+        delay_now = (int64_t)(5000 * MS); /* long after the end */
+        sim_run(&p.sim, p.sim.now_ns + 100 * MS);
+        delay_now = 0;
+        CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
+        CHECK_INT(p.sim.requests[r].extends, 1);
+        CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_NONE);
+        CHECK_INT(p.sim.requests[r].settled_tok, 3010);
+        finish_all(&p.sim);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +509,13 @@ int main(void)
         cmocka_unit_test(flow__a_large_one_waits_for_the_window__a_small_one_of_the_tenant_passes),
         cmocka_unit_test(flow__a_grant_is_raised__who_waits_for_the_window_goes_at_once),
         cmocka_unit_test(flow__the_window_begins_between_the_answer_and_its_arrival__asks_again),
+        cmocka_unit_test(flow__an_answer_passes_its_hold__asks_for_a_quarter_more_at_a_time),
+        cmocka_unit_test(flow__the_limit_is_the_requests_own__nothing_is_asked),
+        cmocka_unit_test(
+            flow__no_room_to_grow_and_the_policy_is_cut__is_cut_and_charged_what_was_seen),
+        cmocka_unit_test(flow__no_room_to_grow_and_the_policy_is_log__goes_on_and_asks_no_more),
+        cmocka_unit_test(flow__an_answer_is_cut__the_reason_is_what_the_ledger_said),
+        cmocka_unit_test(flow__the_answer_ends_while_more_is_asked_for__is_settled_once),
     };
     return cmocka_run_group_tests_name("flow_budget", tests, NULL, NULL);
 }
