@@ -201,6 +201,7 @@ static bool upcall_answer_open(struct weir_request *r, const struct weir_http_he
     a->progress_at_bytes = a->is_stream && r->metered ? 0 : UINT64_MAX;
     a->last_byte_ns = weir_loop_now_ns(g->loop);
     weir_sse_boundary_init(&a->boundary);
+    a->usage.seen.output_bytes = 0; /* looked at whether it is read or not */
     if (a->is_read)
         weir_usage_init(&a->usage, r->api, a->is_stream);
     struct weir_slice coding = weir_http_value(head, WEIR_HTTP_CONTENT_ENCODING);

@@ -1,5 +1,6 @@
 /* The flow machine against chance: random rules, arrivals, calls that fail in every phase, a ledger
- * that is late or says no, clients that leave, drains. After every event the flow audits itself and
+ * that is late, hangs or says no, budgets that are spent, fall back, wait for their windows and are
+ * passed by running answers, clients that leave, drains. After every event the flow audits itself and
  * the host compares each effect with a naive second model; at the end nothing may be left of
  * anything.
  *
@@ -39,6 +40,9 @@ static int64_t chance_ledger_delay(struct sim *sim)
 static void plan_usage(struct sim *sim, struct sim_plan *p)
 {
     p->output_seen_bytes = odds(sim, 800) ? pick(sim, 0, 900) : 0;
+    if (odds(sim, 200))
+        p->output_seen_bytes *= 20;
+    p->progress_count = odds(sim, 500) ? (uint32_t)pick(sim, 1, 6) : 0;
     p->answer_bytes = p->output_seen_bytes + pick(sim, 0, 200);
     p->usage = (struct weir_flow_usage){-1, -1, -1, -1};
     if (odds(sim, 700))
@@ -144,6 +148,7 @@ static struct weir_tenant_rules chance_tenant(struct sim *sim, uint32_t lanes)
     t.waiters_max = (uint32_t)pick(sim, 1, 12);
     t.paused = odds(sim, 30);
     t.strict = odds(sim, 300);
+    t.overrun_cuts = odds(sim, 500);
     t.scope = (uint32_t)pick(sim, 0, 2);
     return t;
 }
@@ -160,6 +165,26 @@ static void chance_pools(struct sim *draw, struct sim_config *c)
         struct weir_pool_rules *p = &c->pools[i % c->pool_count];
         p->upstreams[p->upstream_count++] = i;
         c->upstreams[i] = chance_upstream(draw, i, c->upstream_count);
+    }
+}
+
+/* Scopes 0 .. 2 are tenants', 3 and 4 what falls back is charged to; it may be spent too. */
+static void chance_scopes(struct sim *draw, struct sim_config *c)
+{
+    for (uint32_t i = 0; i < SIM_SCOPES_MAX; i++) {
+        struct sim_scope *s = &c->scopes[i];
+        c->granted_tok[i] = odds(draw, 500) ? UINT64_C(1) << 40 : pick(draw, 300, 6000);
+        s->policy = (enum weir_exhausted_policy)pick(draw, 0, 2);
+        s->fallback_pool = (uint32_t)pick(draw, 0, c->pool_count - 1);
+        s->fallback_scope = (uint32_t)pick(draw, 3, 4);
+        if (odds(draw, 700))
+            s->period_ns = pick(draw, 500, 9000) * WEIR_NS_PER_MS;
+        if (odds(draw, 300))
+            s->late_ns = pick(draw, 0, 3000) * WEIR_NS_PER_MS;
+    }
+    if (odds(draw, 150)) {
+        c->stuck_from_ns = WEIR_NS_PER_S + pick(draw, 0, 5000) * WEIR_NS_PER_MS;
+        c->stuck_until_ns = c->stuck_from_ns + pick(draw, 0, 5000) * WEIR_NS_PER_MS;
     }
 }
 
@@ -181,9 +206,9 @@ static void chance_config(struct sim *draw, struct chance *ch, struct sim_config
     if (odds(draw, 700))
         c->ledger_delay = chance_ledger_delay;
     c->lanes.floor_percent[c->lanes.lane_count - 1] = (uint32_t)pick(draw, 0, 40);
-    for (uint32_t i = 0; i < SIM_SCOPES_MAX; i++)
-        c->granted_tok[i] = odds(draw, 500) ? UINT64_C(1) << 40 : pick(draw, 300, 6000);
+    c->model.output_default_tok = odds(draw, 500) ? 4096 : 100;
     chance_pools(draw, c);
+    chance_scopes(draw, c);
     for (uint32_t i = 0; i < SIM_TENANTS; i++)
         ch->tenants[i] = chance_tenant(draw, c->lanes.lane_count);
     ch->fault_permille = (uint32_t)pick(draw, 0, 700);
@@ -195,7 +220,7 @@ static void chance_arrive(struct sim *sim)
 {
     uint32_t tenant = (uint32_t)pick(sim, 0, SIM_TENANTS - 1);
     uint32_t text_bytes = (uint32_t)pick(sim, 0, 1500);
-    uint64_t limit_tok = pick(sim, 0, 400);
+    uint64_t limit_tok = odds(sim, 400) ? 0 : pick(sim, 0, 400);
     uint64_t patience_ns = pick(sim, 0, 8000) * WEIR_NS_PER_MS;
     struct weir_arrival a = sim_arrival(sim, tenant, text_bytes, limit_tok, patience_ns);
     a.pool = (uint32_t)pick(sim, 0, sim->config.pool_count - 1);
@@ -238,8 +263,7 @@ static void chance_change(struct sim *sim, struct chance *ch)
         break;
     }
     default:
-        sim->granted_tok[tenant % 3] += pick(sim, 0, 500);
-        weir_flow_budget_freed(sim->flow, WEIR_NONE, sim->now_ns);
+        sim_grant(sim, tenant % 3, sim->granted_tok[tenant % 3] + pick(sim, 0, 500));
         break;
     }
     weir_flow_audit(sim->flow);
@@ -256,6 +280,12 @@ static void chance_judge(const struct sim *sim)
         if (r->id != 0 && r->refusal != WEIR_REFUSAL_NONE && r->attempts == 0)
             CHECK(r->refused_ns <= deadline_ns);
         CHECK(!(r->is_voided && r->is_settled));
+        const struct weir_tenant_rules *t = &sim->config.tenants[r->arrival.tenant];
+        CHECK(r->falls <= 1);
+        if (r->falls)
+            CHECK_INT(r->hold_scope, sim->config.scopes[t->scope].fallback_scope);
+        if (r->refusal == WEIR_REFUSAL_BUDGET_EXHAUSTED && r->attempts == 0)
+            CHECK_INT(r->refused.scope, r->hold_scope);
     }
 }
 
@@ -265,6 +295,7 @@ static uint64_t seed_now;
 static struct {
     uint64_t refusals[WEIR_REFUSAL_COUNT];
     uint64_t requests, voids, settles, cuts, gone, retries, repeats, waited;
+    uint64_t falls, falls_served, queued, queued_served, extends, overruns, overruns_cut;
 } reached;
 
 static void chance_count(const struct sim *sim)
@@ -280,7 +311,24 @@ static void chance_count(const struct sim *sim)
         reached.retries += r->attempts > 1;
         reached.repeats += r->attempts > 2;
         reached.waited += r->first_dispatched_ns > r->arrived_ns;
+        reached.falls += r->falls;
+        reached.falls_served += r->falls > 0 && r->attempts > 0;
+        reached.queued += r->is_queued_once;
+        reached.queued_served += r->is_queued_once && r->attempts > 0;
+        reached.extends += r->extends;
+        reached.overruns += r->is_overrun;
     }
+}
+
+static void chance_count_flow(const struct sim *sim)
+{
+    struct weir_flow_view view;
+    weir_flow_view(sim->flow, &view);
+    uint64_t overruns = 0;
+    for (uint32_t i = 0; i < sim->requests_count; i++)
+        overruns += sim->requests[i].is_overrun;
+    CHECK_INT(view.overruns, overruns);
+    reached.overruns_cut += view.overruns_cut;
 }
 
 static void chance_run(uint64_t seed)
@@ -311,6 +359,7 @@ static void chance_run(uint64_t seed)
     CHECK(sim_run_dry(&sim, start_ns + 7200 * WEIR_NS_PER_S));
     chance_judge(&sim);
     chance_count(&sim);
+    chance_count_flow(&sim);
     sim_close_settled(&sim);
 }
 
@@ -342,6 +391,18 @@ static void flow__random_rules_calls_and_clients__nothing_leaks_and_charges_are_
            (unsigned long long)reached.settles, (unsigned long long)reached.cuts,
            (unsigned long long)reached.gone, (unsigned long long)reached.retries,
            (unsigned long long)reached.repeats, (unsigned long long)reached.waited);
+    printf("# fell back %llu, of them called %llu; queued for a window %llu, called %llu; extends "
+           "%llu, refused %llu, cut %llu\n",
+           (unsigned long long)reached.falls, (unsigned long long)reached.falls_served,
+           (unsigned long long)reached.queued, (unsigned long long)reached.queued_served,
+           (unsigned long long)reached.extends, (unsigned long long)reached.overruns,
+           (unsigned long long)reached.overruns_cut);
+    if (count >= 20000) {
+        CHECK(reached.falls_served > 100);
+        CHECK(reached.queued_served > 100);
+        CHECK(reached.overruns > reached.overruns_cut);
+        CHECK(reached.overruns_cut > 100);
+    }
     for (uint32_t i = 0; i < WEIR_REFUSAL_COUNT; i++)
         if (reached.refusals[i])
             printf("# refused %2u %s %llu\n", i, weir_refusal_row((enum weir_refusal)i)->code,

@@ -235,7 +235,8 @@ static void call_start(struct sim *sim, uint32_t index, const struct weir_effect
 
 /* The second model of a charge: LEDGER's rule for what was sent, written out without the flow's
  * code. */
-static void naive_charge(struct sim_request *r, const struct weir_call_facts *facts)
+static void naive_charge(const struct sim *sim, struct sim_request *r,
+                         const struct weir_call_facts *facts)
 {
     if (!facts->sent || !(r->arrival.metered || r->arrival.fixed_cost_tok))
         return;
@@ -250,7 +251,7 @@ static void naive_charge(struct sim_request *r, const struct weir_call_facts *fa
     }
     uint64_t limit = r->arrival.no_output ? 0 : r->arrival.output_limit_tok;
     if (!r->arrival.no_output && limit == 0)
-        limit = 4096;
+        limit = sim->config.model.output_default_tok;
     limit *= r->arrival.choices ? r->arrival.choices : 1;
     uint64_t seen = (facts->output_seen_bytes + 2) / 3;
     uint64_t output, input = has_input ? (uint64_t)facts->usage.input_tok : 0;
@@ -291,7 +292,7 @@ static void call_end(struct sim *sim, uint32_t index, enum weir_call_end end)
     }
     r->is_calling = false;
     r->was_sent |= facts.sent;
-    naive_charge(r, &facts);
+    naive_charge(sim, r, &facts);
     sim->calls_now[r->upstream]--;
     weir_flow_ended(sim->flow, r->id, &facts, sim->now_ns);
 }
@@ -325,7 +326,7 @@ static void sim_finish(struct sim_request *r, const struct weir_effect *e)
     r->summary = *e->summary;
     CHECK_INT(r->summary.attempts, r->attempts);
     CHECK_INT(r->summary.charged_tok, r->naive_tok);
-    CHECK(!r->is_passed || r->extends > 0);
+    CHECK(!r->passed_ns || r->extends > 0 || r->summary.ended_ns == r->passed_ns);
     bool is_answered = r->is_head_passed && !r->is_cut && !r->is_client_gone;
     CHECK(is_answered || r->refusal != WEIR_REFUSAL_NONE || r->is_client_gone);
     CHECK_INT(r->summary.refusal, r->refusal);
@@ -380,6 +381,30 @@ static void sim_audit(struct sim *sim)
         weir_flow_audit(sim->flow);
 }
 
+/* What the flow counts of holds against the list of requests; when no effect is left to be told. */
+static void sim_check_holds(const struct sim *sim)
+{
+    struct weir_flow_view view;
+    struct weir_hold_view hold;
+    uint64_t naive_tok = 0, listed_tok = 0;
+    uint32_t naive = 0, listed = 0, cursor = 0;
+    for (uint32_t i = 0; i < sim->requests_count; i++) {
+        const struct sim_request *r = &sim->requests[i];
+        if (!r->is_asked && r->hold != SIM_HOLD_HELD)
+            continue;
+        naive++;
+        naive_tok += r->told_tok;
+    }
+    while (weir_flow_hold_view(sim->flow, &cursor, sim->now_ns, &hold)) {
+        listed++;
+        listed_tok += hold.estimate_tok;
+    }
+    weir_flow_view(sim->flow, &view);
+    CHECK_INT(view.holds_now, naive);
+    CHECK_INT(listed, naive);
+    CHECK_INT(listed_tok, naive_tok);
+}
+
 /* Carries out effects until the flow is quiet at this time. */
 static void sim_settle(struct sim *sim)
 {
@@ -400,6 +425,8 @@ static void sim_settle(struct sim *sim)
         if (weir_flow_due_ns(sim->flow) == 0)
             again = true;
     }
+    if (sim->config.is_audited)
+        sim_check_holds(sim);
 }
 
 uint32_t sim_arrive(struct sim *sim, const struct weir_arrival *arrival)
@@ -437,7 +464,8 @@ static void sim_progress(struct sim *sim, struct sim_request *r, uint64_t output
     int64_t input_tok = r->plan.usage.input_tok;
     uint64_t next = weir_flow_progress(sim->flow, r->id, input_tok, -1, output_bytes, sim->now_ns);
     if (next == 0) {
-        r->is_passed = true; /* an EXTEND must be out, or come */
+        if (!r->passed_ns)
+            r->passed_ns = sim->now_ns; /* an EXTEND must come */
         return;
     }
     if (next == UINT64_MAX || r->attempts > 1 || input_tok < 0)

@@ -59,6 +59,8 @@ struct sim_config {
     uint64_t granted_tok[SIM_SCOPES_MAX];
     struct sim_scope scopes[SIM_SCOPES_MAX];
     uint64_t seed;
+    /* The ledger hangs: the first RESERVE waits to its deadline, the others are refused at once. */
+    uint64_t stuck_from_ns, stuck_until_ns;
     /* Delay of the ledger's answers; NULL: at once. A negative one: the ledger is not available. */
     int64_t (*ledger_delay)(struct sim *sim);
     void (*plan)(struct sim *sim, const struct sim_request *r, uint32_t upstream,
@@ -93,9 +95,11 @@ struct sim_request {
     uint64_t hold_window;
     uint64_t reserve_tok; /* of its first hold, as asked */
     uint64_t held_tok;    /* of the hold it has, with what was added */
+    uint64_t told_tok;    /* the same, as far as the flow was told */
+    bool is_asked;        /* its RESERVE is out */
     uint64_t extend_tok;  /* asked for; 0: nothing is */
     uint32_t extends, falls;
-    bool is_passed;      /* its use passed its hold */
+    uint64_t passed_ns;  /* when its use first passed its hold; 0: not */
     bool is_overrun;     /* an extend was refused while the answer ran */
     bool is_queued_once; /* it was told to wait for a window */
     uint64_t naive_tok;  /* what it must be charged so far */
@@ -121,6 +125,7 @@ struct sim {
     uint64_t granted_tok[SIM_SCOPES_MAX];
     uint64_t window[SIM_SCOPES_MAX]; /* the present one's number */
     uint64_t holds_made;
+    bool is_stuck_one; /* a RESERVE waits in the hanging ledger */
     uint32_t calls_now[SIM_UPSTREAMS_MAX];
     uint64_t calls_total[SIM_UPSTREAMS_MAX];
     uint64_t steps;

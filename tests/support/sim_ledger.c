@@ -27,9 +27,35 @@ uint64_t sim_committed_tok(const struct sim *sim, uint32_t scope)
     return ledger_sum(sim, scope, sim->window[scope], SIM_HOLD_CLOSED);
 }
 
+static bool ledger_is_stuck(const struct sim *sim)
+{
+    return sim->now_ns >= sim->config.stuck_from_ns && sim->now_ns < sim->config.stuck_until_ns;
+}
+
+/* Negative: not available. */
 static int64_t ledger_delay(struct sim *sim)
 {
     return sim->config.ledger_delay ? sim->config.ledger_delay(sim) : 0;
+}
+
+/* The first waits in a hanging ledger until by_ns, and is told then that it is not available. */
+static int64_t ledger_delay_until(struct sim *sim, uint64_t by_ns, uint64_t *answer_at_ns)
+{
+    int64_t delay = ledger_delay(sim);
+    *answer_at_ns = sim->now_ns + (uint64_t)(delay > 0 ? delay : 0);
+    if (!ledger_is_stuck(sim))
+        return delay;
+    *answer_at_ns = sim->is_stuck_one ? sim->now_ns : by_ns;
+    sim->is_stuck_one = true;
+    return -1;
+}
+
+/* When the end of a hold is known to be durable. */
+static uint64_t ledger_close_at_ns(struct sim *sim)
+{
+    int64_t delay = ledger_delay(sim);
+    uint64_t at_ns = ledger_is_stuck(sim) ? sim->config.stuck_until_ns : sim->now_ns;
+    return at_ns + (uint64_t)(delay > 0 ? delay : 0);
 }
 
 static enum weir_reserve_answer ledger_decide(const struct sim *sim, uint32_t scope,
@@ -74,15 +100,17 @@ static struct weir_reserve_told ledger_told(struct sim *sim, struct sim_request 
     }
     uint64_t deadline_ns = weir_min_u64(r->arrival.queue_deadline_ns, r->arrival.total_deadline_ns);
     if (s->policy == WEIR_EXHAUSTED_QUEUE && told.reset_ns <= deadline_ns)
-        sim_events_push(sim, (struct sim_event){.kind = SIM_WINDOW,
-                                                .at_ns = told.reset_ns + s->late_ns,
-                                                .b = scope});
+        sim_events_push(
+            sim, (struct sim_event){.kind = SIM_WINDOW,
+                                    .at_ns = weir_max_u64(sim->now_ns, told.reset_ns + s->late_ns),
+                                    .b = scope});
     return told;
 }
 
 static void ledger_tell(struct sim *sim, uint32_t request, const struct weir_reserve_told *told)
 {
     struct sim_request *r = &sim->requests[request];
+    r->is_asked = false;
     if (told->answer == WEIR_RESERVE_EXHAUSTED && told->policy == WEIR_EXHAUSTED_FALLBACK &&
         r->falls == 0) {
         r->falls++;
@@ -103,15 +131,17 @@ void sim_ledger_reserve(struct sim *sim, uint32_t request, const struct weir_eff
     CHECK_INT(e->scope, r->hold_scope);
     if (r->reserve_tok)
         CHECK_INT(e->tokens, r->reserve_tok); /* a fallback changes nothing of the amount */
-    r->reserve_tok = r->held_tok = e->tokens;
+    r->reserve_tok = r->held_tok = r->told_tok = e->tokens;
+    r->is_asked = true;
     r->hold_window = sim->window[e->scope];
-    int64_t delay = ledger_delay(sim);
+    uint64_t at_ns;
+    int64_t delay = ledger_delay_until(sim, e->deadline_ns, &at_ns);
     enum weir_reserve_answer answer = WEIR_RESERVE_UNAVAILABLE;
     if (delay >= 0)
         answer = ledger_decide(sim, e->scope, r->hold_window, e->tokens, e->tokens);
     r->hold = answer == WEIR_RESERVE_HELD ? SIM_HOLD_HELD : SIM_HOLD_NONE;
     struct weir_reserve_told told = ledger_told(sim, r, answer, e->scope);
-    if (!sim->config.ledger_delay) {
+    if (!sim->config.ledger_delay && at_ns == sim->now_ns) {
         ledger_tell(sim, request, &told);
         return;
     }
@@ -135,7 +165,8 @@ void sim_ledger_extend(struct sim *sim, uint32_t request, const struct weir_effe
     CHECK(e->deadline_ns >= sim->now_ns);
     r->extend_tok = e->tokens;
     r->extends++;
-    int64_t delay = ledger_delay(sim);
+    uint64_t at_ns;
+    int64_t delay = ledger_delay_until(sim, e->deadline_ns, &at_ns);
     enum weir_reserve_answer answer = WEIR_RESERVE_UNAVAILABLE;
     if (delay >= 0)
         answer = ledger_decide(sim, e->scope, r->hold_window, e->tokens - r->held_tok, e->tokens);
@@ -153,6 +184,8 @@ static void ledger_extended(struct sim *sim, const struct sim_event *e)
 {
     struct sim_request *r = &sim->requests[e->request];
     bool is_running = r->is_calling && r->is_sent && !r->is_cancelled && r->hold == SIM_HOLD_HELD;
+    if (e->a == WEIR_RESERVE_HELD)
+        r->told_tok = r->extend_tok;
     r->extend_tok = 0;
     r->is_overrun |= is_running && e->a != WEIR_RESERVE_HELD;
     weir_flow_extended(sim->flow, r->id, (enum weir_reserve_answer)e->a, (uint32_t)e->b,
@@ -176,11 +209,9 @@ void sim_ledger_close(struct sim *sim, uint32_t request, const struct weir_effec
         r->is_settled = true;
         r->settled_tok = e->tokens;
     }
-    int64_t delay = ledger_delay(sim);
-    sim_events_push(sim,
-                    (struct sim_event){.kind = SIM_BUDGET_FREED,
-                                       .at_ns = sim->now_ns + (uint64_t)(delay > 0 ? delay : 0),
-                                       .request = request});
+    sim_events_push(sim, (struct sim_event){.kind = SIM_BUDGET_FREED,
+                                            .at_ns = ledger_close_at_ns(sim),
+                                            .request = request});
 }
 
 void sim_grant(struct sim *sim, uint32_t scope, uint64_t granted_tok)
@@ -196,11 +227,9 @@ static void ledger_window(struct sim *sim, uint32_t scope)
     if (number <= sim->window[scope])
         return;
     sim->window[scope] = number;
-    int64_t delay = ledger_delay(sim);
-    sim_events_push(sim,
-                    (struct sim_event){.kind = SIM_WINDOW_ANSWER,
-                                       .at_ns = sim->now_ns + (uint64_t)(delay > 0 ? delay : 0),
-                                       .b = scope});
+    sim_events_push(sim, (struct sim_event){.kind = SIM_WINDOW_ANSWER,
+                                            .at_ns = ledger_close_at_ns(sim),
+                                            .b = scope});
 }
 
 void sim_ledger_event(struct sim *sim, const struct sim_event *e)
