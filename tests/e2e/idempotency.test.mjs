@@ -1,6 +1,7 @@
 // Idempotency keys: one piece of work is sent and charged once, however often it is asked for.
 import Anthropic from '@anthropic-ai/sdk';
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import OpenAI from 'openai';
 import { RawConnection, rawRequest } from './raw.mjs';
 import { bearer, call, chatAnswer, chatBody, claim, jsonHeaders, open, postChat, postMessages, until } from './support.mjs';
@@ -54,6 +55,8 @@ async function outcomes(gateway) {
   const { text } = await gateway.admin('/metrics');
   return Object.fromEntries([...text.matchAll(/weir_idempotency_requests_total\{outcome="(\w+)"\} (\d+)/g)].map(([, name, count]) => [name, Number(count)]));
 }
+
+const residentBytes = (gateway) => 1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8'))[1]);
 
 // ---- replays ----
 
@@ -402,6 +405,7 @@ claim('a large replay does not pile up for a client that reads nothing', async (
   const post = () => call(`${gateway.url}/v1/anything`, { headers: { ...bearer('k'), ...keyed('l') }, body: '1' });
   const first = await post();
   assert.equal(first.bytes.length, body.length);
+  const before = residentBytes(gateway);
   const stalled = await Promise.all(Array.from({ length: 20 }, async () => {
     const client = await RawConnection.open(gateway.port);
     client.socket.pause();
@@ -409,6 +413,8 @@ claim('a large replay does not pile up for a client that reads nothing', async (
     return client;
   }));
   await until('all are being answered', async () => (await outcomes(gateway)).replayed === 20);
+  const after = residentBytes(gateway);
+  assert.ok(after - before < 30 << 20, `${20} copies are not made: ${(after - before) >> 20} MiB more`);
   assertReplay(await post(), first);
   await until('those that do not read are gone', async () => (await gateway.status()).requests === 0, 8000);
   assertReplay(await post(), first);
