@@ -58,7 +58,7 @@ static const struct weir_refusal_row refusal_rows[WEIR_REFUSAL_COUNT] = {
          "the time given."},
     [WEIR_REFUSAL_IDEMPOTENCY_MISMATCH] =
         {422, "idempotency_mismatch", WEIR_REPEAT_NEVER,
-         "This idempotency key was used with another request body. "
+         "This idempotency key was used with another path or body. "
          "Use a new key."},
     [WEIR_REFUSAL_IDEMPOTENCY_LOST] =
         {409, "idempotency_answer_lost", WEIR_REPEAT_NEVER,

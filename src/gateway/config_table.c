@@ -439,15 +439,16 @@ static const struct weir_field_table limits_table = {
 
 static const struct weir_field idempotency_fields[] = {
     {"keys", U32(weir_config_idempotency, keys, 0, 10000000), .preset = "100k",
-     .help = "Keys remembered at once; beyond, the oldest that is finished is forgotten. 0: none, "
-             "repeats are new requests."},
+     .help = "Keys remembered at once; beyond, the oldest finished one of the tenant with most is "
+             "forgotten. 0: none, repeats are new requests."},
     {"keep", TIME(weir_config_idempotency, keep_ns, S, 7 * 24 * HOUR), .preset = "24h",
      .help = "How long a key is remembered after its request has ended."},
     {"answer", BYTES(weir_config_idempotency, answer_bytes, 1024, 64 * MIB), .preset = "1MiB",
      .help = "Largest answer (head and body) that is kept for a replay; a repeat of a request "
              "with a larger one is 409."},
     {"answers", BYTES(weir_config_idempotency, answers_bytes, 1024, 65536 * MIB), .preset = "64MiB",
-     .help = "Of all answers that are kept, and of those being recorded; the oldest make room."},
+     .help = "Of all answers that are kept, and of those being recorded; the oldest of the tenant "
+             "with most make room."},
 };
 static const struct weir_field_table idempotency_table = {
     "idempotency", FIELDS(idempotency_fields),

@@ -397,7 +397,9 @@ static void gateway_raise_descriptors(struct weir_gateway *g)
 static bool gateway_make_idempotency(struct weir_gateway *g, const uint8_t secret[32])
 {
     const struct weir_config_idempotency *c = &g->config->idempotency;
-    const struct weir_idempotency_limits limits = {.keys_max = c->keys,
+    const struct weir_idempotency_limits limits = {.owners_max = g->config->limits.tenants +
+                                                                 WEIR_TENANT_FIRST,
+                                                   .keys_max = c->keys,
                                                    .answer_bytes = c->answer_bytes,
                                                    .answers_bytes = c->answers_bytes,
                                                    .keep_ns = c->keep_ns};

@@ -1,5 +1,7 @@
 #include "gateway/idempotency.h"
 
+#include "core/heap.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,15 +21,18 @@ struct list {
 
 struct entry {
     struct weir_idempotency_id id;
-    struct answer *answer;  /* RUNNING: being recorded, NULL: not (any more); KEPT: complete */
-    uint64_t at_ns;         /* RUNNING: since; KEPT, LOST: until */
-    int64_t created_s;      /* LOST by a restart */
-    uint32_t chain_1;       /* next of its bucket, or next free one */
-    struct links ended;     /* KEPT, LOST: in the order of their end */
-    struct links evictable; /* KEPT and not borrowed: in the order of their end or last replay */
-    uint32_t borrows;       /* KEPT */
-    uint8_t state;          /* enum entry_state */
-    uint8_t loss; /* enum weir_idempotency_loss: of LOST; of RUNNING without a recording */
+    struct answer *answer; /* RUNNING: being recorded, NULL: not (any more); KEPT: complete */
+    uint64_t at_ns;        /* RUNNING: since; KEPT, LOST: until */
+    int64_t created_s;     /* LOST by a restart */
+    uint32_t chain_1;      /* next of its bucket, or next free one */
+    struct links ended;    /* KEPT, LOST: in the order of their end */
+    /* Of the owner, while nobody reads it, in the order of their end or last replay: */
+    struct links forgettable; /* KEPT, LOST */
+    struct links evictable;   /* KEPT */
+    uint32_t owner;
+    uint32_t borrows; /* KEPT */
+    uint8_t state;    /* enum entry_state */
+    uint8_t loss;     /* enum weir_idempotency_loss: of LOST; of RUNNING without a recording */
 };
 
 /* Reason, headers and body, one behind the other. */
@@ -39,14 +44,24 @@ struct answer {
     char bytes[];
 };
 
+struct owner {
+    struct list forgettable, evictable;
+    uint32_t forgettable_now;
+    uint64_t evictable_bytes;
+};
+
 struct weir_idempotency {
     struct weir_idempotency_limits limits;
+    struct owner *owners;               /* the last one is the earlier runs' */
+    struct weir_heap by_keys, by_bytes; /* owners, the one with most of it at the top */
+    struct weir_heap_entry *heap_entries[2];
+    uint32_t *heap_places[2];
     struct entry *entries;
     uint32_t *buckets; /* slot + 1 */
     uint32_t buckets_mask;
     uint32_t used; /* slots beyond were never touched */
     uint32_t free_1;
-    struct list ended, evictable;
+    struct list ended;
     struct weir_idempotency_view view;
 };
 
@@ -93,7 +108,60 @@ static void list_remove(struct weir_idempotency *s, struct list *list, size_t wh
 }
 
 #define ENDED offsetof(struct entry, ended)
+#define FORGETTABLE offsetof(struct entry, forgettable)
 #define EVICTABLE offsetof(struct entry, evictable)
+
+/* ---- owners: who has most makes room ---- */
+
+static void owner_rank(struct weir_heap *heap, uint32_t owner, uint64_t amount)
+{
+    if (amount == 0 && weir_heap_has(heap, owner))
+        weir_heap_remove(heap, owner);
+    else if (amount > 0 && weir_heap_has(heap, owner))
+        weir_heap_rekey(heap, owner, UINT64_MAX - amount);
+    else if (amount > 0)
+        weir_heap_push(heap, owner, UINT64_MAX - amount);
+}
+
+/* A KEPT answer of nobody's reading may be dropped. */
+static void evictable_add(struct weir_idempotency *s, uint32_t slot)
+{
+    struct entry *e = &s->entries[slot];
+    struct owner *o = &s->owners[e->owner];
+    list_append(s, &o->evictable, EVICTABLE, slot);
+    o->evictable_bytes += e->answer->room;
+    owner_rank(&s->by_bytes, e->owner, o->evictable_bytes);
+}
+
+static void evictable_remove(struct weir_idempotency *s, uint32_t slot)
+{
+    struct entry *e = &s->entries[slot];
+    struct owner *o = &s->owners[e->owner];
+    list_remove(s, &o->evictable, EVICTABLE, slot);
+    o->evictable_bytes -= e->answer->room;
+    owner_rank(&s->by_bytes, e->owner, o->evictable_bytes);
+}
+
+/* An ended key of nobody's reading may be forgotten, and so may its answer. */
+static void forgettable_add(struct weir_idempotency *s, uint32_t slot)
+{
+    struct entry *e = &s->entries[slot];
+    struct owner *o = &s->owners[e->owner];
+    list_append(s, &o->forgettable, FORGETTABLE, slot);
+    owner_rank(&s->by_keys, e->owner, ++o->forgettable_now);
+    if (e->state == ENTRY_KEPT)
+        evictable_add(s, slot);
+}
+
+static void forgettable_remove(struct weir_idempotency *s, uint32_t slot)
+{
+    struct entry *e = &s->entries[slot];
+    struct owner *o = &s->owners[e->owner];
+    list_remove(s, &o->forgettable, FORGETTABLE, slot);
+    owner_rank(&s->by_keys, e->owner, --o->forgettable_now);
+    if (e->state == ENTRY_KEPT)
+        evictable_remove(s, slot);
+}
 
 /* ---- the table: chains, since keys are digests under a secret and spread by themselves ---- */
 
@@ -129,12 +197,12 @@ static void entry_remove(struct weir_idempotency *s, uint32_t slot)
     while (*link != slot + 1)
         link = &s->entries[*link - 1].chain_1;
     *link = e->chain_1;
-    if (e->state == ENTRY_RUNNING)
+    if (e->state == ENTRY_RUNNING) {
         s->view.running_now--;
-    else
+    } else {
         list_remove(s, &s->ended, ENDED, slot);
-    if (e->state == ENTRY_KEPT)
-        list_remove(s, &s->evictable, EVICTABLE, slot);
+        forgettable_remove(s, slot);
+    }
     answer_free(s, e);
     *e = (struct entry){.chain_1 = s->free_1};
     s->free_1 = slot + 1;
@@ -151,14 +219,14 @@ static uint32_t ended_oldest(struct weir_idempotency *s)
     return at_1 ? at_1 - 1 : WEIR_NONE;
 }
 
-/* A free slot, in its bucket; WEIR_NONE: every one is of a request under way. */
-static uint32_t entry_new(struct weir_idempotency *s, const struct weir_idempotency_id *id)
+/* A free slot, in its bucket; WEIR_NONE: every one is of a request under way, or read out. */
+static uint32_t entry_new(struct weir_idempotency *s, uint32_t owner,
+                          const struct weir_idempotency_id *id)
 {
     if (!s->free_1 && s->used == s->limits.keys_max) {
-        uint32_t oldest = ended_oldest(s);
-        if (oldest == WEIR_NONE)
+        if (s->by_keys.count == 0)
             return WEIR_NONE;
-        entry_remove(s, oldest);
+        entry_remove(s, s->owners[weir_heap_top(&s->by_keys)].forgettable.oldest_1 - 1);
         s->view.keys_pushed_out++;
     }
     uint32_t slot = s->free_1 ? s->free_1 - 1 : s->used++;
@@ -166,7 +234,7 @@ static uint32_t entry_new(struct weir_idempotency *s, const struct weir_idempote
     if (s->free_1)
         s->free_1 = e->chain_1;
     uint32_t *bucket = bucket_of(s, id);
-    *e = (struct entry){.id = *id, .chain_1 = *bucket};
+    *e = (struct entry){.id = *id, .owner = owner, .chain_1 = *bucket};
     *bucket = slot + 1;
     s->view.keys_now++;
     return slot;
@@ -174,9 +242,24 @@ static uint32_t entry_new(struct weir_idempotency *s, const struct weir_idempote
 
 /* ---- making and ending ---- */
 
+static bool owners_create(struct weir_idempotency *s, uint32_t owners)
+{
+    struct weir_heap *heaps[] = {&s->by_keys, &s->by_bytes};
+    s->owners = calloc(owners, sizeof *s->owners);
+    for (size_t i = 0; i < WEIR_COUNT(heaps); i++) {
+        s->heap_entries[i] = calloc((size_t)owners + WEIR_HEAP_SPARE, sizeof *s->heap_entries[i]);
+        s->heap_places[i] = calloc(owners, sizeof *s->heap_places[i]);
+        if (!s->heap_entries[i] || !s->heap_places[i])
+            return false;
+        weir_heap_init(heaps[i], s->heap_entries[i], s->heap_places[i], owners);
+    }
+    return s->owners != NULL;
+}
+
 struct weir_idempotency *weir_idempotency_create(const struct weir_idempotency_limits *limits)
 {
     WEIR_INVARIANT(limits->keys_max > 0 && limits->keys_max < WEIR_NONE);
+    WEIR_INVARIANT(limits->owners_max < WEIR_NONE);
     WEIR_INVARIANT(limits->answers_bytes >= limits->answer_bytes);
     uint32_t buckets = 16;
     while (buckets < limits->keys_max && buckets < UINT32_C(1) << 30)
@@ -188,7 +271,7 @@ struct weir_idempotency *weir_idempotency_create(const struct weir_idempotency_l
     s->buckets_mask = buckets - 1;
     s->entries = calloc(limits->keys_max, sizeof *s->entries);
     s->buckets = calloc(buckets, sizeof *s->buckets);
-    if (!s->entries || !s->buckets) {
+    if (!owners_create(s, limits->owners_max + 1) || !s->entries || !s->buckets) {
         weir_idempotency_destroy(s);
         return NULL;
     }
@@ -201,6 +284,11 @@ void weir_idempotency_destroy(struct weir_idempotency *s)
         return;
     for (uint32_t i = 0; i < s->used && s->entries; i++)
         free(s->entries[i].answer);
+    for (size_t i = 0; i < WEIR_COUNT(s->heap_entries); i++) {
+        free(s->heap_entries[i]);
+        free(s->heap_places[i]);
+    }
+    free(s->owners);
     free(s->entries);
     free(s->buckets);
     free(s);
@@ -208,11 +296,12 @@ void weir_idempotency_destroy(struct weir_idempotency *s)
 
 /* ---- asking ---- */
 
-enum weir_idempotency_outcome weir_idempotency_begin(struct weir_idempotency *s,
+enum weir_idempotency_outcome weir_idempotency_begin(struct weir_idempotency *s, uint32_t owner,
                                                      const struct weir_idempotency_id *id,
                                                      uint64_t now_ns,
                                                      struct weir_idempotency_found *found)
 {
+    WEIR_INVARIANT(owner < s->limits.owners_max);
     *found = (struct weir_idempotency_found){.slot = WEIR_NONE};
     uint32_t slot = table_find(s, id);
     struct entry *e = slot != WEIR_NONE ? &s->entries[slot] : NULL;
@@ -221,7 +310,7 @@ enum weir_idempotency_outcome weir_idempotency_begin(struct weir_idempotency *s,
         e = NULL;
     }
     if (!e) {
-        found->slot = slot = entry_new(s, id);
+        found->slot = slot = entry_new(s, owner, id);
         if (slot == WEIR_NONE)
             return WEIR_IDEMPOTENCY_FULL;
         s->entries[slot].state = ENTRY_RUNNING;
@@ -264,15 +353,15 @@ const struct weir_idempotency_id *weir_idempotency_id(const struct weir_idempote
 
 /* ---- recording ---- */
 
-/* Makes room for bytes more, at the cost of the oldest kept answers. */
+/* Makes room for bytes more, at the cost of kept answers. */
 static bool answers_make_room(struct weir_idempotency *s, size_t bytes)
 {
     while (s->limits.answers_bytes - s->view.answers_bytes_now < bytes) {
-        if (!s->evictable.oldest_1)
+        if (s->by_bytes.count == 0)
             return false;
-        uint32_t slot = s->evictable.oldest_1 - 1;
+        uint32_t slot = s->owners[weir_heap_top(&s->by_bytes)].evictable.oldest_1 - 1;
         struct entry *e = &s->entries[slot];
-        list_remove(s, &s->evictable, EVICTABLE, slot);
+        evictable_remove(s, slot);
         answer_free(s, e);
         e->state = ENTRY_LOST;
         e->loss = WEIR_IDEMPOTENCY_NO_ROOM;
@@ -379,8 +468,7 @@ static void entry_end(struct weir_idempotency *s, uint32_t slot, enum entry_stat
     e->at_ns = until_ns;
     s->view.running_now--;
     list_append(s, &s->ended, ENDED, slot);
-    if (state == ENTRY_KEPT)
-        list_append(s, &s->evictable, EVICTABLE, slot);
+    forgettable_add(s, slot);
 }
 
 void weir_idempotency_lose(struct weir_idempotency *s, uint32_t slot,
@@ -417,7 +505,7 @@ void weir_idempotency_borrow(struct weir_idempotency *s, uint32_t slot,
     struct entry *e = &s->entries[slot];
     const struct answer *a = e->answer;
     if (e->borrows++ == 0)
-        list_remove(s, &s->evictable, EVICTABLE, slot);
+        forgettable_remove(s, slot);
     size_t head_bytes = a->reason_bytes + a->headers_bytes;
     *answer =
         (struct weir_idempotency_answer){.status = a->status,
@@ -432,7 +520,7 @@ void weir_idempotency_give_back(struct weir_idempotency *s, uint32_t slot)
     WEIR_INVARIANT(slot < s->used && s->entries[slot].state == ENTRY_KEPT);
     WEIR_INVARIANT(s->entries[slot].borrows > 0);
     if (--s->entries[slot].borrows == 0)
-        list_append(s, &s->evictable, EVICTABLE, slot); /* just used: among the last to go */
+        forgettable_add(s, slot); /* just used: among the last to go */
 }
 
 /* ---- earlier runs, time ---- */
@@ -442,7 +530,7 @@ void weir_idempotency_load(struct weir_idempotency *s, const struct weir_idempot
 {
     if (left_ns == 0 || table_find(s, id) != WEIR_NONE)
         return;
-    uint32_t slot = entry_new(s, id);
+    uint32_t slot = entry_new(s, s->limits.owners_max, id);
     if (slot == WEIR_NONE)
         return;
     s->entries[slot].loss = WEIR_IDEMPOTENCY_RESTART;
@@ -484,16 +572,47 @@ static const char *audit_list(const struct weir_idempotency *s, const struct lis
     return list->newest_1 == before_1 ? NULL : "a list ends at its newest";
 }
 
+/* What the owners have of their own, and how they are ranked. */
+static const char *audit_owners(const struct weir_idempotency *s)
+{
+    for (uint32_t i = 0; i <= s->limits.owners_max; i++) {
+        const struct owner *o = &s->owners[i];
+        uint32_t forgettable = 0, evictable = 0, forgettable_now, evictable_now;
+        uint64_t bytes = 0;
+        for (uint32_t k = 0; k < s->used; k++) {
+            const struct entry *e = &s->entries[k];
+            if (e->owner != i || e->borrows > 0)
+                continue;
+            forgettable += e->state == ENTRY_KEPT || e->state == ENTRY_LOST;
+            evictable += e->state == ENTRY_KEPT;
+            bytes += e->state == ENTRY_KEPT ? e->answer->room : 0;
+        }
+        const char *wrong = audit_list(s, &o->forgettable, FORGETTABLE, &forgettable_now);
+        if (!wrong)
+            wrong = audit_list(s, &o->evictable, EVICTABLE, &evictable_now);
+        if (wrong)
+            return wrong;
+        if (forgettable_now != forgettable || evictable_now != evictable ||
+            o->forgettable_now != forgettable || o->evictable_bytes != bytes)
+            return "an owner's lists and sums are those of its entries";
+        if (weir_heap_has(&s->by_keys, i) != (forgettable > 0) ||
+            weir_heap_has(&s->by_bytes, i) != (bytes > 0))
+            return "who has something to give is ranked";
+        if (forgettable > 0 && s->owners[weir_heap_top(&s->by_keys)].forgettable_now < forgettable)
+            return "who has most is at the top";
+    }
+    return NULL;
+}
+
 const char *weir_idempotency_audit(const struct weir_idempotency *s)
 {
-    uint32_t keys = 0, running_now = 0, evictable = 0, ended = 0, evictable_now, ended_now;
+    uint32_t keys = 0, running_now = 0, ended = 0, ended_now;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < s->used; i++) {
         const struct entry *e = &s->entries[i];
         keys += e->state != ENTRY_FREE;
         running_now += e->state == ENTRY_RUNNING;
         ended += e->state == ENTRY_KEPT || e->state == ENTRY_LOST;
-        evictable += e->state == ENTRY_KEPT && e->borrows == 0;
         bytes += e->answer ? e->answer->room : 0;
         if ((e->state == ENTRY_FREE || e->state == ENTRY_LOST) && e->answer)
             return "only RUNNING and KEPT have an answer";
@@ -506,11 +625,11 @@ const char *weir_idempotency_audit(const struct weir_idempotency *s)
     }
     const char *wrong = audit_list(s, &s->ended, ENDED, &ended_now);
     if (!wrong)
-        wrong = audit_list(s, &s->evictable, EVICTABLE, &evictable_now);
+        wrong = audit_owners(s);
     if (wrong)
         return wrong;
-    if (ended_now != ended || evictable_now != evictable)
-        return "the lists hold what has ended, and what may be dropped";
+    if (ended_now != ended)
+        return "the list of ended ones holds them";
     if (keys != s->view.keys_now || running_now != s->view.running_now)
         return "the counts are those of the entries";
     if (bytes != s->view.answers_bytes_now || bytes > s->limits.answers_bytes)

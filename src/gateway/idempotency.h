@@ -10,10 +10,11 @@
  *       | keep_ns after its    +-- load: keys of earlier runs, whose answers ended with them
  *       | end (KEPT and LOST)
  *
- * Everything is bounded: keys (the oldest finished one is forgotten for a new one), the bytes of
- * one answer, and of all answers, those being recorded included (the oldest kept one that nobody
- * reads just now is dropped for a new one, its key stays). A recording that outgrows its bound is
- * dropped and the request goes on: its key ends LOST.
+ * Everything is bounded: keys, the bytes of one answer, and of all answers, those being recorded
+ * included. What makes room is of the owner (the tenant) that has most of it, its oldest first: a
+ * finished key is forgotten, or a kept answer dropped (its key stays). So one tenant's traffic
+ * cannot make another's keys be forgotten while that one has fewer. What is being read out stays. A
+ * recording that outgrows its bound is dropped and the request goes on: its key ends LOST.
  *
  * Slots are indices; a slot given by begin stays its caller's until it calls forget, keep or lose,
  * once. A key is 16 bytes of a keyed digest in which the tenant is included, so equal keys of two
@@ -32,6 +33,7 @@
 struct weir_idempotency;
 
 struct weir_idempotency_limits {
+    uint32_t owners_max;  /* indices are below */
     uint32_t keys_max;    /* at least 1 */
     size_t answer_bytes;  /* of one answer, its head included */
     size_t answers_bytes; /* of all; at least answer_bytes */
@@ -86,10 +88,12 @@ WEIR_MUST_USE struct weir_idempotency *
 weir_idempotency_create(const struct weir_idempotency_limits *limits);
 void weir_idempotency_destroy(struct weir_idempotency *s); /* NULL is fine */
 
-/* Looks a key up, and enters it when it is new. O(1), allocates nothing. */
+/* Looks a key up, and enters it for its owner when it is new. Allocates nothing. Cost: O(1), or
+ * O(log owners) where another key makes room. */
 WEIR_MUST_USE enum weir_idempotency_outcome
-weir_idempotency_begin(struct weir_idempotency *s, const struct weir_idempotency_id *id,
-                       uint64_t now_ns, struct weir_idempotency_found *found);
+weir_idempotency_begin(struct weir_idempotency *s, uint32_t owner,
+                       const struct weir_idempotency_id *id, uint64_t now_ns,
+                       struct weir_idempotency_found *found);
 /* Of a slot that is RUNNING. */
 const struct weir_idempotency_id *weir_idempotency_id(const struct weir_idempotency *s,
                                                       uint32_t slot);
@@ -118,7 +122,8 @@ void weir_idempotency_borrow(struct weir_idempotency *s, uint32_t slot,
                              struct weir_idempotency_answer *answer);
 void weir_idempotency_give_back(struct weir_idempotency *s, uint32_t slot);
 
-/* Enters a key of an earlier run, oldest first; one that is known already stays as it is.
+/* Enters a key of an earlier run, oldest first; one that is known already stays as it is. All of
+ * them together count as one owner's.
  * left_ns: how long it is still to be remembered; 0 is not entered. */
 void weir_idempotency_load(struct weir_idempotency *s, const struct weir_idempotency_id *id,
                            int64_t created_s, uint64_t left_ns, uint64_t now_ns);

@@ -126,7 +126,7 @@ enum weir_refusal weir_replay_ask(struct weir_request *r, const struct weir_http
                                      (struct weir_slice){key, key_bytes}, tenant, body, &id))
         return WEIR_REFUSAL_INTERNAL;
     enum weir_idempotency_outcome outcome =
-        weir_idempotency_begin(g->idempotency, &id, weir_loop_now_ns(g->loop), &found);
+        weir_idempotency_begin(g->idempotency, r->tenant, &id, weir_loop_now_ns(g->loop), &found);
     weir_metrics_idempotency(&g->metrics, outcome);
     switch (outcome) {
     case WEIR_IDEMPOTENCY_NEW:

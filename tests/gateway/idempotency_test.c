@@ -9,7 +9,7 @@
 #define KEEP_NS (24 * 3600 * WEIR_NS_PER_S)
 
 static const struct weir_idempotency_limits small = {
-    .keys_max = 4, .answer_bytes = 100, .answers_bytes = 250, .keep_ns = KEEP_NS};
+    .owners_max = 3, .keys_max = 4, .answer_bytes = 100, .answers_bytes = 250, .keep_ns = KEEP_NS};
 
 static struct weir_idempotency *open_with(const struct weir_idempotency_limits *limits)
 {
@@ -34,11 +34,13 @@ static struct weir_idempotency_id id_of(uint32_t key, uint32_t request)
 
 static struct weir_idempotency_found found;
 
+static uint32_t owner; /* of the keys that begin enters */
+
 static enum weir_idempotency_outcome begin(struct weir_idempotency *s, uint32_t key,
                                            uint32_t request, uint64_t now_ns)
 {
     struct weir_idempotency_id id = id_of(key, request);
-    enum weir_idempotency_outcome outcome = weir_idempotency_begin(s, &id, now_ns, &found);
+    enum weir_idempotency_outcome outcome = weir_idempotency_begin(s, owner, &id, now_ns, &found);
     audit(s);
     return outcome;
 }
@@ -343,6 +345,39 @@ static void keys__full__the_oldest_that_ended_is_forgotten_never_one_under_way(v
     weir_idempotency_destroy(s);
 }
 
+static void keys__one_owner_has_most__its_own_make_room(void **state)
+{
+    (void)state;
+    struct weir_idempotency *s = open_with(&small);
+    answer(s, begin_new(s, 1, 0), 'x', 1, 0); /* the quiet one, and the oldest of all */
+    owner = 1;
+    for (uint32_t i = 10; i < 30; i++)
+        answer(s, begin_new(s, i, 0), 'x', 1, 0);
+    assert_replays(s, 1, 'x', 1, 0);
+    assert_replays(s, 29, 'x', 1, 0);
+    assert_replays(s, 27, 'x', 1, 0);
+    CHECK_INT(begin(s, 26, 26, 0), WEIR_IDEMPOTENCY_NEW);
+    owner = 0;
+    weir_idempotency_destroy(s);
+}
+
+static void answers__one_owner_has_most__its_own_make_room(void **state)
+{
+    (void)state;
+    struct weir_idempotency_limits limits = small;
+    limits.keys_max = 100;
+    struct weir_idempotency *s = open_with(&limits);
+    answer(s, begin_new(s, 1, 0), 'x', 60, 0);
+    owner = 1;
+    for (uint32_t i = 10; i < 20; i++)
+        answer(s, begin_new(s, i, 0), 'y', 70, 0);
+    assert_replays(s, 1, 'x', 60, 0);
+    assert_replays(s, 19, 'y', 70, 0);
+    assert_lost(s, 10, WEIR_IDEMPOTENCY_NO_ROOM, 0);
+    owner = 0;
+    weir_idempotency_destroy(s);
+}
+
 /* ---- time ---- */
 
 static void key__is_remembered_for_keep_after_its_end_and_not_longer(void **state)
@@ -395,8 +430,11 @@ static void key__of_an_earlier_run__is_lost_until_its_own_time_is_over(void **st
 static void store__any_order_of_steps__keeps_its_books(void **state)
 {
     (void)state;
-    const struct weir_idempotency_limits limits = {
-        .keys_max = 16, .answer_bytes = 6000, .answers_bytes = 20000, .keep_ns = 1000};
+    const struct weir_idempotency_limits limits = {.owners_max = 3,
+                                                   .keys_max = 16,
+                                                   .answer_bytes = 6000,
+                                                   .answers_bytes = 20000,
+                                                   .keep_ns = 1000};
     struct weir_idempotency *s = open_with(&limits);
     uint32_t running[16], running_now = 0, borrowed[8], borrowed_now = 0;
     uint64_t now_ns = 0;
@@ -410,7 +448,8 @@ static void store__any_order_of_steps__keeps_its_books(void **state)
         case 1:
         case 2: {
             struct weir_idempotency_id id = id_of(pick / 256 % 24, pick / 8192 % 8 == 0);
-            enum weir_idempotency_outcome outcome = weir_idempotency_begin(s, &id, now_ns, &found);
+            enum weir_idempotency_outcome outcome =
+                weir_idempotency_begin(s, pick / 65536 % 3, &id, now_ns, &found);
             seen[outcome]++;
             if (outcome == WEIR_IDEMPOTENCY_NEW)
                 running[running_now++] = found.slot;
@@ -637,6 +676,8 @@ int main(void)
         cmocka_unit_test(recordings__count_too__those_that_find_no_room_are_dropped),
         cmocka_unit_test(record__again__drops_what_was_recorded),
         cmocka_unit_test(keys__full__the_oldest_that_ended_is_forgotten_never_one_under_way),
+        cmocka_unit_test(keys__one_owner_has_most__its_own_make_room),
+        cmocka_unit_test(answers__one_owner_has_most__its_own_make_room),
         cmocka_unit_test(key__is_remembered_for_keep_after_its_end_and_not_longer),
         cmocka_unit_test(key__of_an_earlier_run__is_lost_until_its_own_time_is_over),
         cmocka_unit_test(store__any_order_of_steps__keeps_its_books),
