@@ -187,7 +187,7 @@ struct weir_effect {
     uint32_t scope;               /* RESERVE, EXTEND, VOID, SETTLE */
     uint64_t tokens;              /* RESERVE: estimate; EXTEND: new whole; SETTLE: actual */
     bool estimated;               /* SETTLE: no usage was reported */
-    struct weir_flow_usage usage; /* SETTLE */
+    struct weir_flow_usage usage; /* SETTLE: input and output add up to tokens */
     struct weir_refused refused;  /* REFUSE, CUT */
     uint64_t deadline_ns; /* RESERVE: when it leaves the queue; EXTEND: when the answer is of no use
                              any more; DISPATCH: total deadline of the request */

@@ -115,6 +115,21 @@ uint64_t weir_flow_due_ns(const struct weir_flow *f)
                         weir_min_u64(f->drain_queue_ns, f->drain_cut_ns));
 }
 
+/* What a settle is made of adds up to what it books, also where part of it is our own count or an
+ * earlier attempt's. */
+static struct weir_flow_usage next_usage(const struct flow_request *r, uint64_t booked_tok)
+{
+    struct weir_flow_usage usage = r->summary.usage;
+    if (usage.input_tok >= 0 && usage.output_tok >= 0 &&
+        (uint64_t)usage.input_tok + (uint64_t)usage.output_tok == booked_tok)
+        return usage;
+    uint64_t input_tok =
+        usage.input_tok > 0 ? (uint64_t)usage.input_tok : weir_max_u64(r->estimate.input_tok, 1);
+    usage.input_tok = (int64_t)weir_min_u64(input_tok, booked_tok);
+    usage.output_tok = (int64_t)booked_tok - usage.input_tok;
+    return usage;
+}
+
 static void next_fill(const struct weir_flow *f, struct flow_request *r, enum weir_effect_kind kind,
                       struct weir_effect *e)
 {
@@ -144,7 +159,7 @@ static void next_fill(const struct weir_flow *f, struct flow_request *r, enum we
     case WEIR_EFFECT_SETTLE:
         e->tokens = r->summary.charged_tok;
         e->estimated = r->summary.estimated;
-        e->usage = r->summary.usage;
+        e->usage = next_usage(r, e->tokens);
         return;
     case WEIR_EFFECT_REFUSE:
     case WEIR_EFFECT_CUT:

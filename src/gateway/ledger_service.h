@@ -5,7 +5,10 @@
  *   GET  /v1/ledger/usage    tokens by scope, upstream, model and UTC hour   ?scope= &from= &to=
  *   GET  /v1/ledger/journal  what changed, in order, one object a transition
  *   POST /v1/ledger/grant    {"scope", "granted_tok"}          null: unlimited
- *   POST /v1/ledger/adjust   {"scope", "tokens", "reason"}     signed, into its present window
+ *   POST /v1/ledger/adjust   {"scope", "tokens", "reason"}     signed, into its present window;
+ *                            with "usage": {"upstream", "model", "utc_hour", "input_tok",
+ *                            "output_tok"} also a row of the usage table, whose two amounts add up
+ *                            to tokens: how a reconciliation remembers what it corrected
  *                            {"hold", "tokens", "reason"}      what a lapsed hold really used; 0
  *                                                              writes it off
  *

@@ -171,15 +171,66 @@ static void write_adjust_hold(struct weir_ledger_call *call, const json_t *body)
                    .scope = WEIR_NONE, /* an unknown hold books nothing */
                    .hold = hold,
                    .amount_tok = call->amount_tok},
-        .usage = {-1, -1, -1, -1, WEIR_LABEL_OTHER, WEIR_LABEL_OTHER, false}};
+        /* Nobody knows how it divides; a row of the usage table adds up to what was booked. */
+        .usage = {.input_tok = call->amount_tok,
+                  .cached_tok = -1,
+                  .cache_write_tok = -1,
+                  .output_tok = 0,
+                  .upstream = WEIR_LABEL_OTHER,
+                  .model = WEIR_LABEL_OTHER}};
     submit(call, &op);
+}
+
+/* The use that an adjustment corrects, when the body says: a row of the usage table remembers it. */
+static bool take_usage(struct weir_ledger_call *call, const json_t *body,
+                       struct weir_store_usage *usage)
+{
+    static const char *const known[] = {"upstream", "model", "utc_hour", "input_tok", "output_tok"};
+    const json_t *part = json_object_get(body, "usage");
+    struct weir_store *store = call->service->host.store;
+    int64_t hours_max = call->service->host.wall_s() / 3600;
+    *usage = (struct weir_store_usage){0};
+    if (!part)
+        return true;
+    const char *upstream = json_string_value(json_object_get(part, "upstream"));
+    const char *model = json_string_value(json_object_get(part, "model"));
+    json_int_t hour = json_integer_value(json_object_get(part, "utc_hour"));
+    if (!check_members(call, part, known, WEIR_COUNT(known),
+                       "upstream, model, utc_hour, input_tok and output_tok") ||
+        !take_tokens(call, part, "input_tok", -WEIR_TOK_MAX, &usage->input_tok) ||
+        !take_tokens(call, part, "output_tok", -WEIR_TOK_MAX, &usage->output_tok))
+        return false;
+    if (!upstream || !model || hour < 1 || hour > hours_max) {
+        service_reply(call, 400,
+                      service_error("usage needs an upstream, a model and an utc_hour between 1 "
+                                    "and now (%" PRId64 "): hours since 1970",
+                                    hours_max));
+        return false;
+    }
+    if (usage->input_tok + usage->output_tok != call->amount_tok) {
+        service_reply(call, 400,
+                      service_error("tokens must be the sum of usage's input_tok and output_tok"));
+        return false;
+    }
+    usage->upstream = weir_store_label(store, upstream);
+    usage->model = weir_store_label(store, model);
+    usage->utc_hour = hour;
+    if (usage->upstream == WEIR_LABEL_OTHER || usage->model == WEIR_LABEL_OTHER) {
+        service_reply(call, 503,
+                      service_error("the ledger has no room for another name of an upstream or a "
+                                    "model, so this could not be found again"));
+        return false;
+    }
+    return true;
 }
 
 static void write_adjust(struct weir_ledger_call *call, const json_t *body)
 {
-    static const char *const known[] = {"scope", "hold", "tokens", "reason"};
+    static const char *const known[] = {"scope", "hold", "tokens", "reason", "usage"};
     struct weir_ledger_totals totals;
-    if (!check_members(call, body, known, WEIR_COUNT(known), "scope or hold, tokens and reason") ||
+    struct weir_store_usage usage;
+    if (!check_members(call, body, known, WEIR_COUNT(known),
+                       "scope or hold, tokens, reason and usage") ||
         !take_reason(call, body))
         return;
     if ((json_object_get(body, "scope") != NULL) == (json_object_get(body, "hold") != NULL)) {
@@ -187,7 +238,10 @@ static void write_adjust(struct weir_ledger_call *call, const json_t *body)
         return;
     }
     if (json_object_get(body, "hold")) {
-        write_adjust_hold(call, body);
+        if (json_object_get(body, "usage"))
+            service_reply(call, 400, service_error("usage goes with a scope, not with a hold"));
+        else
+            write_adjust_hold(call, body);
         return;
     }
     if (!take_scope(call, body, &totals) ||
@@ -197,10 +251,13 @@ static void write_adjust(struct weir_ledger_call *call, const json_t *body)
         service_reply(call, 400, service_error("an adjustment of 0 tokens changes nothing"));
         return;
     }
+    if (!take_usage(call, body, &usage))
+        return;
     call->before_tok = weir_ledger_used_tok(&totals);
     struct weir_store_op op = {.ledger = {.kind = WEIR_LEDGER_ADJUST,
                                           .scope = call->scope,
                                           .amount_tok = call->amount_tok},
+                               .usage = usage,
                                .text = call->reason};
     submit(call, &op);
 }

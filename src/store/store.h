@@ -46,13 +46,15 @@ struct weir_store_usage {
     uint32_t upstream; /* label of its name */
     uint32_t model;    /* label of its name */
     bool estimated;    /* the amount is our count, not the provider's */
+    int64_t utc_hour;  /* ADJUST: the hour of use that it corrects, by signed input and output, in a
+                          usage row of its own; 0: it corrects no use */
 };
 
 struct weir_store_op {
     struct weir_ledger_op ledger;
     uint64_t tag;         /* the caller's own, returned in the answer */
     uint64_t deadline_ns; /* RESERVE, EXTEND: answered by then (loop time); WEIR_NEVER_NS */
-    struct weir_store_usage usage; /* SETTLE */
+    struct weir_store_usage usage; /* SETTLE, ADJUST */
     bool has_key;
     uint8_t key[WEIR_STORE_KEY_BYTES]; /* RESERVE: kept beside the hold */
     bool is_configured; /* SCOPE: comes from the configuration: a grant changed by hand since then

@@ -206,6 +206,8 @@ void sim_ledger_close(struct sim *sim, uint32_t request, const struct weir_effec
         CHECK(r->was_sent);
         CHECK_INT(e->tokens, r->naive_tok);
         CHECK_INT(e->estimated, r->is_naive_estimated);
+        CHECK(e->usage.input_tok >= 0 && e->usage.output_tok >= 0);
+        CHECK_INT(e->usage.input_tok + e->usage.output_tok, e->tokens);
         r->is_settled = true;
         r->settled_tok = e->tokens;
     }
