@@ -37,7 +37,7 @@ enum weir_window_verdict weir_window_judge(const struct weir_window_clock *clock
     WEIR_INVARIANT(following > present);
     if (computed <= present)
         return WEIR_WINDOW_STAY;
-    if (present == 0 || computed <= following)
+    if (present == 0 || computed <= following || computed - present <= WEIR_WINDOW_AGREE_S)
         return WEIR_WINDOW_ROLL;
     return now_ns >= weir_window_clock_trusted_ns(clock) ? WEIR_WINDOW_ROLL : WEIR_WINDOW_ALARM;
 }

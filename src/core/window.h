@@ -2,7 +2,8 @@
  *
  * A window, once begun, stays begun: to go back would open a spent grant again. So a clock that
  * jumps ahead must not be believed at once. The host reads two clocks together, the wall's and one
- * that only ever runs on (monotonic), and hands in three window numbers, which grow with time:
+ * that only ever runs on (monotonic), and hands in three window numbers (starts of
+ * windows, in unix seconds):
  *
  *   present    the one the ledger is in
  *   following  the one that the calendar has right after it
@@ -12,6 +13,7 @@
  *                                                              back: yesterday is not opened again
  *   computed == following                               ROLL   the usual case; and a step of up to
  *                                                              one window is believed
+ *   within a minute of the present one's start          ROLL   to wait would take as long
  *   beyond, and both clocks ran alike for 60 s          ROLL   time did pass: nobody looked, or it
  *                                                              was confirmed
  *   beyond, and they did not yet                        ALARM  stay, tell an operator, ask again
@@ -29,7 +31,8 @@
 #include "core/base.h"
 
 /* So long both clocks must have run alike before a leap over several windows is believed. */
-#define WEIR_WINDOW_AGREE_NS (60 * WEIR_NS_PER_S)
+#define WEIR_WINDOW_AGREE_S 60
+#define WEIR_WINDOW_AGREE_NS (WEIR_WINDOW_AGREE_S * WEIR_NS_PER_S)
 
 /* What two readings may differ by without being a step: a second, and a thousandth of the time
  * between them (clocks are set right gradually at half of that). */

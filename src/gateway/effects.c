@@ -6,6 +6,7 @@
  */
 #include "gateway/admin.h"
 #include "gateway/budget.h"
+#include "gateway/rollover.h"
 #include "gateway/state.h"
 
 #define EFFECTS_ANSWERS_AT_ONCE 64
@@ -183,6 +184,7 @@ static bool effects_collect(struct weir_gateway *g, uint64_t now_ns)
         for (size_t i = 0; i < count; i++) {
             any = true;
             effects_answer(g, &answers[i], now_ns);
+            weir_rollover_answered(g, &answers[i], now_ns);
             weir_admin_ledger_answer(g->admin, &answers[i]);
             weir_metrics_ledger(&g->metrics, &answers[i]);
         }

@@ -15,6 +15,7 @@
 
 #include "gateway/admin.h"
 #include "gateway/budget.h"
+#include "gateway/rollover.h"
 #include "gateway/state.h"
 #include "net/stream.h"
 
@@ -447,7 +448,7 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     g->routes = weir_routes_create(c, GATEWAY_MODELS_MAX);
     if (!g->scratch || !g->routes || !weir_metrics_init(&g->metrics, c->upstreams_count) ||
         !weir_forward_prepare(g) || !gateway_make_flow(g) || !gateway_make_ledger(g) ||
-        !weir_budget_open(g))
+        !weir_budget_open(g) || !weir_rollover_open(g))
         return false;
     g->turn_hook.run = gateway_turn_end;
     g->due_timer.fire = gateway_due;
@@ -486,6 +487,7 @@ static void gateway_free(struct weir_gateway *g)
     if (g->store && g->store_io.fd >= 0)
         weir_loop_remove(g->loop, &g->store_io);
     weir_store_close(g->store);
+    weir_rollover_close(g);
     weir_budget_free(g);
     weir_routes_destroy(g->routes);
     weir_forward_free(g);

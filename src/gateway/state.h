@@ -105,6 +105,8 @@ struct weir_gateway {
     struct weir_flow *flow;
     struct weir_store *store;
     struct weir_budget_scope *budget; /* by slot of the store: budget.h */
+    struct weir_rollover *rollover;
+    struct weir_timer rollover_timer;
     struct weir_client *client;
     struct weir_target **targets; /* by upstream */
     struct weir_forward *forward; /* by upstream */

@@ -166,6 +166,16 @@ static void window__a_start_after_days__waits_60_s_in_the_old_window(void **stat
     CHECK_INT(look(&h), WEIR_WINDOW_ROLL);
 }
 
+/* Windows of a second: a stall of some is caught up with, one of an hour is looked at first. */
+static void window__a_leap_within_a_minute__is_believed(void **state)
+{
+    (void)state;
+    struct weir_window_clock clock = {0};
+    CHECK_INT(weir_window_clock_see(&clock, NOON * (int64_t)S, 5 * S), 0);
+    CHECK_INT(weir_window_judge(&clock, NOON, NOON + 1, NOON + 60, 6 * S), WEIR_WINDOW_ROLL);
+    CHECK_INT(weir_window_judge(&clock, NOON, NOON + 1, NOON + 61, 6 * S), WEIR_WINDOW_ALARM);
+}
+
 static void window__a_confirmation__is_for_the_clock_as_it_is(void **state)
 {
     (void)state;
@@ -218,6 +228,7 @@ int main(void)
         cmocka_unit_test(window__an_alarm_and_the_clock_is_set_right__stays_quietly),
         cmocka_unit_test(window__each_step__begins_the_60_s_anew),
         cmocka_unit_test(window__a_start_after_days__waits_60_s_in_the_old_window),
+        cmocka_unit_test(window__a_leap_within_a_minute__is_believed),
         cmocka_unit_test(window__a_confirmation__is_for_the_clock_as_it_is),
         cmocka_unit_test(clock__what_is_a_step_and_what_is_not),
     };
