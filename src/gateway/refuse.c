@@ -112,7 +112,16 @@ void weir_request_refuse(struct weir_request *r, const struct weir_refused *refu
         code = "insufficient_quota";
     }
     char text[REFUSE_MESSAGE_BYTES];
-    refuse_message(g, text, sizeof text, refused, message ? message : row->message, repeat);
+    struct weir_refused told = *refused;
+    bool is_spent = weir_replay_is_spent(r);
+    if (is_spent) {
+        repeat = WEIR_REPEAT_NEVER;
+        told.hint_ns = 0;
+    }
+    refuse_message(g, text, sizeof text, &told, message ? message : row->message, repeat);
+    if (is_spent)
+        strncat(text, " It was sent, so its idempotency key is used up: repeat it with a new one.",
+                sizeof text - strlen(text) - 1);
 
     char id[WEIR_REQUEST_ID_BYTES];
     weir_request_id(r, id);
@@ -120,7 +129,7 @@ void weir_request_refuse(struct weir_request *r, const struct weir_refused *refu
     int n = snprintf(headers, sizeof headers, "weir-source: gateway\r\n%s: %s\r\n",
                      r->dialect == WEIR_DIALECT_ANTHROPIC ? "request-id" : "x-request-id", id);
     size_t used = (size_t)n;
-    used += refuse_hint(headers + used, sizeof headers - used, refused, repeat);
+    used += refuse_hint(headers + used, sizeof headers - used, &told, repeat);
     if (r->tenant != WEIR_NONE)
         used += weir_limit_headers(g, r->tenant, r->dialect, headers + used, sizeof headers - used);
 

@@ -296,6 +296,11 @@ void weir_replay_forget(struct weir_request *r)
     r->key_slot = WEIR_NONE;
 }
 
+bool weir_replay_is_spent(const struct weir_request *r)
+{
+    return r->key_slot != WEIR_NONE && r->was_sent && !replay_is_not_now(r->facts.status);
+}
+
 void weir_replay_finish(struct weir_request *r, const struct weir_flow_summary *summary)
 {
     struct weir_idempotency *keys = r->g->idempotency;

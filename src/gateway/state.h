@@ -219,6 +219,8 @@ void weir_replay_head(struct weir_request *r, const struct weir_http_head *head,
                       struct weir_slice own_headers, uint64_t body_bytes);
 bool weir_replay_is_recording(const struct weir_request *r);
 void weir_replay_body(struct weir_request *r, const void *bytes, size_t count);
+/* True when its key will be lost: a repeat with it is pointless. */
+bool weir_replay_is_spent(const struct weir_request *r);
 /* Its end: forget, when it was never admitted; finish, when flow is done with it. */
 void weir_replay_forget(struct weir_request *r);
 void weir_replay_finish(struct weir_request *r, const struct weir_flow_summary *summary);

@@ -294,7 +294,11 @@ claim('refusals leave no trace: budget, rate, no upstream; a call that never lef
 claim('sent, but never answered: lost, unless a repeat of the gateway\'s own brings an answer', async (rig) => {
   const upstream = await rig.hand((request, response) => response.socket.resetAndDestroy());
   const gateway = await rig.configured({ upstreams: [{ name: 'up', url: `${upstream.url}/v1`, breaker: { failures: 0, failure_percent: 0 } }] });
-  assert.equal((await postChat(gateway, { headers: keyed('n') })).status, 502);
+  const unanswered = await postChat(gateway, { headers: keyed('n') });
+  assertRefused(unanswered, 502, 'upstream_unavailable', false);
+  assert.match(unanswered.json.error.message, /its idempotency key is used up/);
+  assertRefused(await postChat(gateway, { headers: {} }), 502, 'upstream_unavailable', true);
+  upstream.received.length = 1;
   assertLost(await postChat(gateway, { headers: keyed('n') }), /no answer came/);
   assert.equal(upstream.received.length, 1);
   const spare = await numbering(rig);
@@ -447,6 +451,11 @@ claim('the SDKs: their own repeats after a 409 in progress get the answer', asyn
     (error) => error.status === 422,
   );
   assert.equal((await mock.stats()).requests, 3);
+  await assert.rejects(
+    openai.chat.completions.create({ model: 'mock', messages: [{ role: 'user', content: 'Hello' }] }, { headers: { 'Idempotency-Key': 'sdk-lost', 'mock-fault': 'reset=head' } }),
+    (error) => error.status === 502 && /used up/.test(error.message),
+  );
+  assert.equal((await outcomes(gateway)).lost, 0, 'the SDK does not try again what can only be refused');
 });
 
 // ---- the gateway's own repeat ----
@@ -466,4 +475,7 @@ claim('a pooled connection that dies unanswered: a repeatable request is sent an
   const [, line] = await gateway.accessLines(3);
   assert.equal(line.attempts, 1);
   assert.equal(line.charged_tokens, 5);
+  assert.equal((await postChat(gateway)).status, 200); // 5
+  assert.equal((await call(`${gateway.url}/v1/models`, { headers: bearer('k') })).status, 200); // 6 dies, 7 is answered
+  assert.equal(seen(), 7);
 });
