@@ -144,7 +144,7 @@ uint32_t weir_names_scope_find(const struct weir_names *n, const char *name)
 
 const char *weir_names_scope_text(const struct weir_names *n, uint32_t slot)
 {
-    if (slot >= n->scopes.touched || n->scopes.names[slot].text[0] == '\0')
+    if (slot >= n->scopes.max || n->scopes.names[slot].text[0] == '\0')
         return NULL;
     return n->scopes.names[slot].text;
 }

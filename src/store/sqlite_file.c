@@ -1,0 +1,380 @@
+/* The file itself: who may use it, whether it is ours and of which form, and what a fault of it
+ * means for the people who run the gateway. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/sqlite_inside.h"
+
+#define FILE_BUSY_MS 500
+#define FILE_SYNC_TRIES 7
+#define FILE_SYNC_SLOW_NS (5 * WEIR_NS_PER_MS)
+#define FILE_SYNC_LIES_NS (30 * WEIR_NS_PER_US)
+#define FILE_LOCK_LINE "weir ledger: epoch %" PRIu64 " seq %" PRId64 " pid %d"
+#define FILE_LOCK_BYTES 96 /* the line is filled up with spaces, so that it never gets shorter */
+
+/* ---- the lock file ---- */
+
+bool sql_lock_take(struct sql_store *s, char *error_text, size_t error_bytes)
+{
+    s->lock_fd = open(s->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (s->lock_fd < 0) {
+        snprintf(error_text, error_bytes, "ledger %s: the lock file %s cannot be opened: %s",
+                 s->path, s->lock_path, strerror(errno));
+        return false;
+    }
+    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    if (errno != EWOULDBLOCK) {
+        snprintf(error_text, error_bytes, "ledger %s: %s cannot be locked: %s", s->path,
+                 s->lock_path, strerror(errno));
+        return false;
+    }
+    char line[FILE_LOCK_BYTES + 1] = "";
+    uint64_t epoch;
+    int64_t seq;
+    int pid = 0;
+    ssize_t bytes = pread(s->lock_fd, line, FILE_LOCK_BYTES, 0);
+    if (bytes > 0 && sscanf(line, "weir ledger: epoch %" SCNu64 " seq %" SCNd64 " pid %d", &epoch,
+                            &seq, &pid) == 3)
+        snprintf(error_text, error_bytes,
+                 "ledger %s is in use by process %d: one gateway at a time may own a ledger; stop "
+                 "that process, or give this one another file",
+                 s->path, pid);
+    else
+        snprintf(error_text, error_bytes,
+                 "ledger %s is in use by another process (it holds %s): one gateway at a time may "
+                 "own a ledger",
+                 s->path, s->lock_path);
+    return false;
+}
+
+bool sql_lock_read(const struct sql_store *s, uint64_t *epoch, int64_t *seq)
+{
+    char line[FILE_LOCK_BYTES + 1] = "";
+    int pid;
+    ssize_t bytes = pread(s->lock_fd, line, FILE_LOCK_BYTES, 0);
+    return bytes > 0 && sscanf(line, "weir ledger: epoch %" SCNu64 " seq %" SCNd64 " pid %d", epoch,
+                               seq, &pid) == 3;
+}
+
+/* Not synced: a line that is older than the file does no harm, and a newer one than the file cannot
+ * come about, since it is written after the commit. */
+void sql_lock_write(const struct sql_store *s, uint64_t epoch, int64_t seq)
+{
+    char line[FILE_LOCK_BYTES];
+    memset(line, ' ', sizeof line);
+    int bytes = snprintf(line, sizeof line, FILE_LOCK_LINE, epoch, seq, (int)getpid());
+    line[bytes] = ' ';
+    line[sizeof line - 1] = '\n';
+    ssize_t done = pwrite(s->lock_fd, line, sizeof line, 0);
+    (void)done; /* then the line stays as it was: older */
+}
+
+void sql_lock_drop(struct sql_store *s)
+{
+    if (s->lock_fd >= 0)
+        close(s->lock_fd); /* the file stays: its line is what notices an older copy */
+    s->lock_fd = -1;
+}
+
+/* ---- how long the disk takes ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void sync_tell(const struct sql_store *s)
+{
+    double ms = (double)s->sync_ns / 1e6;
+    if (s->sync_ns > FILE_SYNC_SLOW_NS)
+        sql_say(s, WEIR_STORE_SAY_WARN,
+                "ledger %s: one sync of this disk takes %.2f ms: each request waits for about 1.6 "
+                "of them before it is sent; a disk with power-loss protection would be faster",
+                s->path, ms);
+    else if (s->sync_ns < FILE_SYNC_LIES_NS)
+        sql_say(
+            s, WEIR_STORE_SAY_WARN,
+            "ledger %s: one sync of this disk takes %.3f ms: it probably says that data is safe "
+            "before it is (or this is memory); a power cut may lose the last requests' tokens",
+            s->path, ms);
+    else
+        sql_say(s, WEIR_STORE_SAY_INFO, "ledger %s: one sync of this disk takes %.2f ms", s->path,
+                ms);
+}
+
+void sql_sync_measure(struct sql_store *s)
+{
+    static const char zeroes[4096];
+    uint64_t took_ns[FILE_SYNC_TRIES];
+    char *path;
+    if (asprintf(&path, "%s.sync", s->path) < 0)
+        return;
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), tries = 0;
+    for (; fd >= 0 && tries < FILE_SYNC_TRIES; tries++) {
+        uint64_t before_ns = sql_clock_ns();
+        if (pwrite(fd, zeroes, sizeof zeroes, tries * (off_t)sizeof zeroes) != sizeof zeroes ||
+            fdatasync(fd) != 0)
+            break;
+        took_ns[tries] = sql_clock_ns() - before_ns;
+    }
+    if (fd >= 0) {
+        close(fd);
+        unlink(path);
+    }
+    free(path);
+    if (tries < FILE_SYNC_TRIES)
+        return; /* whatever is wrong, opening the file itself says it better */
+    qsort(took_ns, FILE_SYNC_TRIES, sizeof *took_ns, by_size);
+    s->sync_ns = took_ns[FILE_SYNC_TRIES / 2];
+    sync_tell(s);
+}
+
+/* ---- faults ---- */
+
+bool sql_file_wrong(struct sql_store *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int bytes = snprintf(s->file.trouble, sizeof s->file.trouble, "ledger %s: ", s->path);
+    if (bytes > 0 && (size_t)bytes < sizeof s->file.trouble)
+        vsnprintf(s->file.trouble + bytes, sizeof s->file.trouble - (size_t)bytes, format, args);
+    va_end(args);
+    if (s->file.fault == SQLITE_OK)
+        s->file.fault = SQLITE_CORRUPT;
+    return false;
+}
+
+/* What to do about a fault. */
+static const char *fault_advice(int fault)
+{
+    switch (fault & 0xff) {
+    case SQLITE_FULL:
+        return "make room on this file system";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_AUTH:
+        return "the file and its folder must belong to the gateway's user, on a file system that "
+               "can be written";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "another program keeps it locked: end its transaction";
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return "the file is damaged: stop the gateway, keep a copy of the file, look at it by "
+               "`weir ledger verify`, and go on with a backup; it is never repaired by itself";
+    case SQLITE_NOMEM:
+        return "there is no memory left";
+    case SQLITE_IOERR:
+        return "look at the disk (full, quota, size limit, read-only, or failing: `dmesg` says)";
+    default:
+        return "look at the disk and the system's log";
+    }
+}
+
+bool sql_file_fault(struct sql_store *s, const char *doing)
+{
+    struct sql_file *f = &s->file;
+    int fault = f->db ? sqlite3_extended_errcode(f->db) : SQLITE_NOMEM;
+    int system = f->db ? sqlite3_system_errno(f->db) : 0;
+    const char *text = f->db ? sqlite3_errmsg(f->db) : "out of memory";
+    f->fault = fault != SQLITE_OK ? fault : SQLITE_ERROR;
+    snprintf(f->trouble, sizeof f->trouble, "ledger %s: cannot %s: %s%s%s (code %d): %s", s->path,
+             doing, text, system ? ", " : "", system ? strerror(system) : "", f->fault,
+             fault_advice(f->fault));
+    return false;
+}
+
+/* ---- opening ---- */
+
+/* Makes the file if it is not there, for the owner only. SQLite gives its other files the same
+ * mode. Only while no connection of this process has it open: closing would drop their locks. */
+static bool file_make(struct sql_store *s)
+{
+    int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat facts;
+    if (fd < 0) {
+        s->file.fault = SQLITE_CANTOPEN;
+        return sql_file_wrong(s,
+                              "cannot be opened: %s; its folder must exist, and the file must "
+                              "belong to the gateway's user",
+                              strerror(errno));
+    }
+    bool known = fstat(fd, &facts) == 0;
+    close(fd);
+    if (!known || !S_ISREG(facts.st_mode)) {
+        s->file.fault = SQLITE_CANTOPEN;
+        return sql_file_wrong(s, "is not a file");
+    }
+    if (facts.st_mode & 077)
+        sql_say(s, WEIR_STORE_SAY_WARN,
+                "ledger %s can be read or written by other users (mode %03o): `chmod 600` it",
+                s->path, (unsigned)facts.st_mode & 0777);
+    return true;
+}
+
+static bool file_do(struct sql_store *s, const char *sql, const char *doing)
+{
+    return sqlite3_exec(s->file.db, sql, NULL, NULL, NULL) == SQLITE_OK || sql_file_fault(s, doing);
+}
+
+/* A pragma's or query's one value. */
+static bool file_number(struct sql_store *s, const char *sql, int64_t *value)
+{
+    sqlite3_stmt *row = NULL;
+    bool found = sqlite3_prepare_v2(s->file.db, sql, -1, &row, NULL) == SQLITE_OK &&
+                 sqlite3_step(row) == SQLITE_ROW;
+    if (found)
+        *value = sqlite3_column_int64(row, 0);
+    else
+        sql_file_fault(s, "read it");
+    sqlite3_finalize(row);
+    return found;
+}
+
+static bool file_use_wal(struct sql_store *s)
+{
+    sqlite3_stmt *row = NULL;
+    bool done =
+        sqlite3_prepare_v2(s->file.db, "PRAGMA journal_mode=WAL", -1, &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW;
+    bool is_wal = done && strcmp((const char *)sqlite3_column_text(row, 0), "wal") == 0;
+    if (!done)
+        sql_file_fault(s, "open it");
+    else if (!is_wal)
+        sql_file_wrong(s, "its file system cannot share memory between processes, which SQLite's "
+                          "write-ahead log needs: put the ledger on a local disk");
+    sqlite3_finalize(row);
+    return is_wal;
+}
+
+/* steps[n] makes form n + 1 out of form n; the first makes all tables of a new file. */
+static const char *const file_steps[] = {WEIR_SCHEMA_SQL};
+_Static_assert(WEIR_COUNT(file_steps) == WEIR_SCHEMA_VERSION, "a step for each form");
+
+/* One transaction for all steps: a file is of the old form or of the new one. */
+static bool file_migrate(struct sql_store *s, int64_t version)
+{
+    bool done = file_do(s, "BEGIN IMMEDIATE", "begin to write");
+    for (int64_t step = version; done && step < WEIR_SCHEMA_VERSION; step++) {
+        char set[64];
+        snprintf(set, sizeof set, "PRAGMA user_version=%" PRId64, step + 1);
+        done =
+            file_do(s, file_steps[step], "make its tables") && file_do(s, set, "make its tables");
+    }
+    done = done && file_do(s, "COMMIT", "make its tables");
+    if (!done)
+        sqlite3_exec(s->file.db, "ROLLBACK", NULL, NULL, NULL);
+    else if (version > 0)
+        sql_say(s, WEIR_STORE_SAY_INFO, "ledger %s: migrated from form %" PRId64 " to %d", s->path,
+                version, WEIR_SCHEMA_VERSION);
+    return done;
+}
+
+static bool file_check_form(struct sql_store *s)
+{
+    int64_t application, version, tables;
+    if (!file_number(s, "PRAGMA application_id", &application) ||
+        !file_number(s, "PRAGMA user_version", &version) ||
+        !file_number(s, "SELECT count(*) FROM sqlite_schema", &tables))
+        return false;
+    if (tables > 0 && application != WEIR_SCHEMA_APPLICATION)
+        return sql_file_wrong(s, "is a database, but not a ledger of weir: give `ledger` another "
+                                 "path");
+    if (tables == 0)
+        version = 0;
+    if (version > WEIR_SCHEMA_VERSION)
+        return sql_file_wrong(s,
+                              "was written by a newer weir (form %" PRId64
+                              ", this one knows %d): start that one, or go back to a backup",
+                              version, WEIR_SCHEMA_VERSION);
+    if (version < 0 || (version == 0 && tables > 0))
+        return sql_file_wrong(s,
+                              "says to be of form %" PRId64 ", which never was: go on with a "
+                              "backup",
+                              version);
+    return version == WEIR_SCHEMA_VERSION || file_migrate(s, version);
+}
+
+static int file_committed(void *file, sqlite3 *db, const char *name, int frames)
+{
+    (void)db, (void)name;
+    ((struct sql_file *)file)->wal_frames = frames;
+    return SQLITE_OK;
+}
+
+/* The numbers that go on from run to run. */
+static bool file_read_numbers(struct sql_store *s)
+{
+    struct sql_file *f = &s->file;
+    int64_t labels;
+    if (!file_number(s,
+                     "SELECT max(coalesce((SELECT max(seq) FROM journal), 0), v) FROM meta "
+                     "WHERE k = 'base_seq'",
+                     &f->seq) ||
+        !file_number(s, "SELECT v FROM meta WHERE k = 'base_seq'", &f->base_seq) ||
+        !file_number(s, "SELECT coalesce(max(id), 0) FROM scope", &f->scope_id) ||
+        !file_number(s, "SELECT coalesce(max(id) + 1, 0) FROM label", &labels))
+        return false;
+    f->labels = labels < UINT32_MAX ? (uint32_t)labels : UINT32_MAX;
+    return true;
+}
+
+static bool file_open(struct sql_store *s, bool is_new)
+{
+    struct sql_file *f = &s->file;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+    if (is_new && !file_make(s))
+        return false;
+    if (!s->real_path) /* a link given by the operator is fine, one made later is not */
+        s->real_path = realpath(s->path, NULL);
+    const char *path = s->real_path ? s->real_path : s->path;
+    if (sqlite3_open_v2(path, &f->db, flags, s->vfs) != SQLITE_OK)
+        return sql_file_fault(s, "open it");
+    sqlite3_extended_result_codes(f->db, 1);
+    sqlite3_busy_timeout(f->db, FILE_BUSY_MS);
+    /* Checkpoints are ours to make, after the answers are told. */
+    if (!file_use_wal(s) ||
+        !file_do(s,
+                 "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=OFF;"
+                 "PRAGMA trusted_schema=OFF; PRAGMA secure_delete=OFF; PRAGMA temp_store=MEMORY;"
+                 "PRAGMA cache_size=-32000; PRAGMA cell_size_check=ON",
+                 "open it") ||
+        !file_check_form(s) || !file_read_numbers(s))
+        return false;
+    sqlite3_wal_hook(f->db, file_committed, f);
+    return sql_rows_prepare(s);
+}
+
+bool sql_file_open(struct sql_store *s)
+{
+    bool is_first = !s->real_path;
+    s->file = (struct sql_file){0};
+    if (file_open(s, is_first))
+        return true;
+    char trouble[SQL_TEXT_BYTES];
+    int fault = s->file.fault;
+    memcpy(trouble, s->file.trouble, sizeof trouble);
+    sql_file_close(s);
+    s->file.fault = fault;
+    memcpy(s->file.trouble, trouble, sizeof trouble);
+    return false;
+}
+
+void sql_file_close(struct sql_store *s)
+{
+    sql_rows_finalize(s);
+    sqlite3_close(s->file.db); /* NULL is fine; no statement is left, so it closes */
+    s->file.db = NULL;
+    s->file.in_transaction = false;
+}

@@ -1,0 +1,378 @@
+/* House-keeping, a piece of at most 1,000 rows at a time, while nobody waits: rows that are past
+ * their time go, and the oldest part of the journal is folded into the base it starts from.
+ *
+ * Nothing that is purged is lost to the balances: `purged` of a balance keeps what its holds that
+ * have no row any more had committed, so that the sum can still be checked. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "store/replay.h"
+#include "store/sqlite_inside.h"
+
+#define KEEP_ROWS 1000
+#define KEEP_ROWS_TEXT "1000"
+#define KEEP_FOLD_ROWS 64 /* of the journal: each is a batch */
+#define KEEP_ROUND_S 60
+#define KEEP_IDLE_NS WEIR_NS_PER_S
+#define KEEP_DAY_S 86400
+#define KEEP_PAST_ROUND_S (6 * 3600) /* the walk over all balances */
+
+enum keep_step { KEEP_HOLDS, KEEP_JOURNAL, KEEP_BALANCES, KEEP_USAGE, KEEP_STEPS };
+
+/* A statement for one use; NULL: the fault is noted. */
+static sqlite3_stmt *keep_prepare(struct sql_store *s, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(s->file.db, sql, -1, &statement, NULL) != SQLITE_OK)
+        sql_file_fault(s, "keep house in it");
+    return statement;
+}
+
+static void keep_bind(sqlite3_stmt *statement, const int64_t *values, int count)
+{
+    for (int i = 0; i < count; i++)
+        sqlite3_bind_int64(statement, i + 1, values[i]);
+}
+
+static bool keep_run(struct sql_store *s, sqlite3_stmt *statement)
+{
+    bool done = sqlite3_step(statement) == SQLITE_DONE || sql_file_fault(s, "keep house in it");
+    sqlite3_reset(statement);
+    s->rows_written += done ? (uint64_t)sqlite3_changes(s->file.db) : 0;
+    return done;
+}
+
+/* ---- checkpoints ---- */
+
+bool sql_checkpoint(struct sql_store *s, int mode)
+{
+    int frames = 0, moved = 0;
+    int result = sqlite3_wal_checkpoint_v2(s->file.db, NULL, mode, &frames, &moved);
+    if (result == SQLITE_BUSY && mode == SQLITE_CHECKPOINT_PASSIVE)
+        return true; /* a reader is in the way; the next one will do */
+    if (result != SQLITE_OK)
+        return sql_file_fault(s, "move its log into the file");
+    s->file.wal_moved = moved;
+    return true;
+}
+
+/* ---- holds ---- */
+
+static bool hold_purge(struct sql_store *s, const struct sql_hold *hold, sqlite3_stmt *drop,
+                       sqlite3_stmt *purged)
+{
+    bool counts = hold->state == WEIR_HOLD_SETTLED || hold->state == WEIR_HOLD_LATE;
+    keep_bind(drop, (int64_t[]){(int64_t)hold->id}, 1);
+    if (!sql_begin(s) || !keep_run(s, drop))
+        return false;
+    for (uint8_t i = 0; counts && hold->booked > 0 && i < hold->depth; i++) {
+        keep_bind(
+            purged,
+            (int64_t[]){hold->chain[i].scope_id, (int64_t)hold->chain[i].window, hold->booked}, 3);
+        if (!keep_run(s, purged))
+            return false;
+    }
+    return true;
+}
+
+/* Ids go up with time, so the first one that is too young ends the walk. */
+static bool keep_holds(struct sql_store *s, bool *more)
+{
+    sqlite3_stmt *rows = keep_prepare(s, "SELECT id, asked, booked, state, chain, created, "
+                                         "coalesce(done, created) FROM hold WHERE id > ?1 "
+                                         "ORDER BY id LIMIT " KEEP_ROWS_TEXT);
+    sqlite3_stmt *drop = keep_prepare(s, "DELETE FROM hold WHERE id = ?1");
+    sqlite3_stmt *purged =
+        keep_prepare(s, "UPDATE balance SET purged = purged + ?3 WHERE scope = ?1 AND window = ?2");
+    int64_t until_s = s->wall_s - s->config.keep_finished_s;
+    bool right = rows && drop && purged, is_young = false;
+    int seen = 0, result = SQLITE_ROW;
+    if (right)
+        keep_bind(rows, (int64_t[]){s->hold_cursor}, 1);
+    while (right && !is_young && (result = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct sql_hold hold;
+        seen++;
+        right = sql_hold_read(s, rows, &hold);
+        is_young = sqlite3_column_int64(rows, 5) > until_s;
+        s->hold_cursor = (int64_t)hold.id;
+        if (right && hold.state != WEIR_HOLD_HELD && hold.state != WEIR_HOLD_LAPSED &&
+            sqlite3_column_int64(rows, 6) < until_s)
+            right = hold_purge(s, &hold, drop, purged);
+    }
+    if (right && result != SQLITE_ROW && result != SQLITE_DONE)
+        right = sql_file_fault(s, "read its holds");
+    *more = !is_young && seen == KEEP_ROWS;
+    if (!*more)
+        s->hold_cursor = INT64_MIN;
+    sqlite3_finalize(rows);
+    sqlite3_finalize(drop);
+    sqlite3_finalize(purged);
+    return right;
+}
+
+/* ---- the journal ---- */
+
+/* The base rows that a record counts in, unless they are there already. */
+static bool fold_bring(struct sql_store *s, struct weir_replay *replay, sqlite3_stmt *find,
+                       const struct weir_journal_record *record)
+{
+    for (uint8_t i = 0; i < record->depth; i++) {
+        const struct weir_journal_link *link = &record->chain[i];
+        if (weir_replay_find(replay, link->scope_id, link->window))
+            continue;
+        keep_bind(find, (int64_t[]){link->scope_id, (int64_t)link->window}, 2);
+        int result = sqlite3_step(find);
+        struct weir_balance_row row = {.scope_id = link->scope_id, .window = link->window};
+        int64_t *amounts[] = {&row.granted_tok, &row.reserved_tok, &row.committed_tok,
+                              &row.lapsed_tok,  &row.overrun_tok,  &row.cut_tok,
+                              &row.raised_tok,  &row.lowered_tok,  &row.unmatched_tok,
+                              &row.refunded_tok};
+        for (size_t k = 0; result == SQLITE_ROW && k < WEIR_COUNT(amounts); k++)
+            *amounts[k] = sqlite3_column_int64(find, (int)k);
+        sqlite3_reset(find);
+        if (result != SQLITE_ROW && result != SQLITE_DONE)
+            return sql_file_fault(s, "read its base");
+        if (result == SQLITE_ROW && !weir_replay_add(replay, &row))
+            return sql_file_wrong(s, "there is no memory to fold its journal");
+    }
+    return true;
+}
+
+/* One row of the journal. *wrong: it cannot be replayed, and why; the fold ends before it. */
+static bool fold_row(struct sql_store *s, struct weir_replay *replay, sqlite3_stmt *find,
+                     sqlite3_stmt *row, const char **wrong)
+{
+    const void *data = sqlite3_column_blob(row, 4);
+    struct weir_journal_reader reader = {.data = data,
+                                         .bytes = (size_t)sqlite3_column_bytes(row, 4)};
+    struct weir_journal_record record;
+    uint32_t crc = weir_journal_crc(sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
+                                    (uint32_t)sqlite3_column_int64(row, 2), data, reader.bytes);
+    *wrong = crc == (uint32_t)sqlite3_column_int64(row, 3) ? NULL : "its check does not match";
+    while (!*wrong) {
+        uint8_t link;
+        switch (weir_journal_read(&reader, &record)) {
+        case WEIR_JOURNAL_END:
+            return true;
+        case WEIR_JOURNAL_MALFORMED:
+            *wrong = "it is malformed";
+            break;
+        case WEIR_JOURNAL_RECORD:
+            if (!fold_bring(s, replay, find, &record))
+                return false;
+            *wrong = weir_replay_apply(replay, &record, &link);
+            break;
+        }
+    }
+    return true;
+}
+
+static bool fold_write(struct sql_store *s, struct weir_replay *replay, int64_t last_seq)
+{
+    sqlite3_stmt *set = keep_prepare(
+        s, "INSERT OR REPLACE INTO base VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+    sqlite3_stmt *drop = keep_prepare(s, "DELETE FROM journal WHERE seq <= ?1");
+    bool right = set && drop && sql_begin(s);
+    for (size_t i = 0; right && i < weir_replay_count(replay); i++) {
+        const struct weir_balance_row *b = weir_replay_at(replay, i);
+        keep_bind(set,
+                  (int64_t[]){b->scope_id, (int64_t)b->window, b->granted_tok, b->reserved_tok,
+                              b->committed_tok, b->lapsed_tok, b->overrun_tok, b->cut_tok,
+                              b->raised_tok, b->lowered_tok, b->unmatched_tok, b->refunded_tok},
+                  12);
+        right = keep_run(s, set);
+    }
+    if (right) {
+        keep_bind(drop, (int64_t[]){last_seq}, 1);
+        right = keep_run(s, drop) && sql_meta_set(s, "base_seq", last_seq);
+    }
+    if (right)
+        s->file.base_seq = last_seq;
+    sqlite3_finalize(set);
+    sqlite3_finalize(drop);
+    return right;
+}
+
+static bool fold_rows(struct sql_store *s, struct weir_replay *replay, sqlite3_stmt *rows,
+                      sqlite3_stmt *find, bool *more)
+{
+    int64_t last_seq = s->file.base_seq;
+    const char *wrong = NULL;
+    int result = SQLITE_DONE, folded = 0;
+    keep_bind(rows, (int64_t[]){KEEP_FOLD_ROWS}, 1);
+    while (!wrong && (result = sqlite3_step(rows)) == SQLITE_ROW &&
+           sqlite3_column_int64(rows, 1) < s->wall_s - s->config.keep_journal_s) {
+        int64_t seq = sqlite3_column_int64(rows, 0);
+        if (seq != last_seq + 1)
+            wrong = "a row before it is missing";
+        else if (!fold_row(s, replay, find, rows, &wrong))
+            return false;
+        if (wrong) {
+            /* Rows folded in this piece before it would be half done with it: none is written. */
+            s->fold_is_off = true;
+            sql_say(s, WEIR_STORE_SAY_ERROR,
+                    "ledger %s: row %" PRId64 " of the journal cannot be folded: %s; the journal "
+                    "grows from now on: look at it by `weir ledger verify`",
+                    s->path, seq, wrong);
+            return true;
+        }
+        last_seq = seq;
+        folded++;
+    }
+    if (result != SQLITE_ROW && result != SQLITE_DONE)
+        return sql_file_fault(s, "read its journal");
+    *more = folded == KEEP_FOLD_ROWS;
+    sqlite3_reset(rows);
+    return folded == 0 || fold_write(s, replay, last_seq);
+}
+
+static bool keep_journal(struct sql_store *s, bool *more)
+{
+    *more = false;
+    if (s->fold_is_off)
+        return true;
+    sqlite3_stmt *rows =
+        keep_prepare(s, "SELECT seq, wall, n, crc, data FROM journal ORDER BY seq LIMIT ?1");
+    sqlite3_stmt *find = keep_prepare(
+        s, "SELECT granted, reserved, committed, lapsed, overrun, cut, raised, lowered, "
+           "unmatched, refunded FROM base WHERE scope = ?1 AND window = ?2");
+    struct weir_replay *replay = weir_replay_new();
+    bool right = rows && find;
+    if (right && !replay)
+        right = sql_file_wrong(s, "there is no memory to fold its journal");
+    right = right && fold_rows(s, replay, rows, find, more);
+    weir_replay_free(replay);
+    sqlite3_finalize(rows);
+    sqlite3_finalize(find);
+    return right;
+}
+
+/* ---- balances of past windows, and usage ---- */
+
+#define KEEP_PAST                                                                                  \
+    "SELECT b.scope, b.window, b.window < sc.window AND b.window < ?3 AND b.reserved = 0 "         \
+    "AND b.lapsed = 0 AND b.committed = b.purged + b.raised - b.lowered "                          \
+    "AND EXISTS(SELECT 1 FROM balance n WHERE n.scope = b.scope AND n.window > b.window "          \
+    "AND n.window <= ?3) "                                                                         \
+    "AND EXISTS(SELECT 1 FROM base o WHERE o.scope = b.scope AND o.window = b.window "             \
+    "AND o.granted = b.granted AND o.reserved = 0 AND o.lapsed = 0 "                               \
+    "AND o.committed = b.committed AND o.overrun = b.overrun AND o.cut = b.cut "                   \
+    "AND o.raised = b.raised AND o.lowered = b.lowered AND o.unmatched = b.unmatched "             \
+    "AND o.refunded = b.refunded) "                                                                \
+    "FROM balance b JOIN scope sc ON sc.id = b.scope WHERE (b.scope, b.window) > (?1, ?2) "        \
+    "ORDER BY b.scope, b.window LIMIT " KEEP_ROWS_TEXT
+
+/* A past balance goes, and its base row, when nothing that is still kept can name it: its window
+ * ended before the cut, its holds have no rows, and the journal that changed it is folded. (Holds
+ * that counted nothing in the end may have changed it and be in the journal still: those end within
+ * hours of their window, and the cut is a day before the journal's.) */
+static bool keep_balances(struct sql_store *s, bool *more)
+{
+    bool is_begun = s->balance_cursor[0] != 0;
+    *more = false;
+    if (!is_begun && s->wall_s >= s->past_wall_s && s->wall_s - s->past_wall_s < KEEP_PAST_ROUND_S)
+        return true;
+    s->past_wall_s = s->wall_s;
+    int64_t kept_s = weir_max_i64(s->config.keep_usage_s, s->config.keep_journal_s + KEEP_DAY_S);
+    sqlite3_stmt *rows = keep_prepare(s, KEEP_PAST);
+    sqlite3_stmt *drops[] = {
+        keep_prepare(s, "DELETE FROM balance WHERE scope = ?1 AND window = ?2"),
+        keep_prepare(s, "DELETE FROM base WHERE scope = ?1 AND window = ?2")};
+    bool right = rows && drops[0] && drops[1];
+    int seen = 0, result = SQLITE_ROW;
+    if (right)
+        keep_bind(rows, (int64_t[]){s->balance_cursor[0], s->balance_cursor[1], s->wall_s - kept_s},
+                  3);
+    while (right && (result = sqlite3_step(rows)) == SQLITE_ROW) {
+        seen++;
+        for (int i = 0; i < 2; i++)
+            s->balance_cursor[i] = sqlite3_column_int64(rows, i);
+        for (int i = 0; right && sqlite3_column_int64(rows, 2) != 0 && i < 2; i++) {
+            keep_bind(drops[i], s->balance_cursor, 2);
+            right = sql_begin(s) && keep_run(s, drops[i]);
+        }
+    }
+    if (right && result != SQLITE_DONE)
+        right = sql_file_fault(s, "read its balances");
+    *more = seen == KEEP_ROWS;
+    if (!*more)
+        s->balance_cursor[0] = s->balance_cursor[1] = 0;
+    sqlite3_finalize(rows);
+    sqlite3_finalize(drops[0]);
+    sqlite3_finalize(drops[1]);
+    return right;
+}
+
+static bool keep_usage(struct sql_store *s, bool *more)
+{
+    int64_t until_hour = (s->wall_s - s->config.keep_usage_s) / 3600;
+    sqlite3_stmt *old = keep_prepare(s, "SELECT 1 FROM usage WHERE utc_hour < ?1 LIMIT 1");
+    sqlite3_stmt *drop = keep_prepare(
+        s, "DELETE FROM usage WHERE (utc_hour, scope, upstream, model) IN (SELECT utc_hour, scope, "
+           "upstream, model FROM usage WHERE utc_hour < ?1 LIMIT " KEEP_ROWS_TEXT ")");
+    bool right = old && drop;
+    int result = SQLITE_DONE;
+    *more = false;
+    if (right) {
+        keep_bind(old, (int64_t[]){until_hour}, 1);
+        keep_bind(drop, (int64_t[]){until_hour}, 1);
+        result = sqlite3_step(old);
+        sqlite3_reset(old);
+    }
+    if (right && result == SQLITE_ROW) {
+        right = sql_begin(s) && keep_run(s, drop);
+        *more = right && sqlite3_changes(s->file.db) == KEEP_ROWS;
+    } else if (right && result != SQLITE_DONE) {
+        right = sql_file_fault(s, "read its usage");
+    }
+    sqlite3_finalize(old);
+    sqlite3_finalize(drop);
+    return right;
+}
+
+/* ---- in turn ---- */
+
+static bool keep_piece(struct sql_store *s, bool *more)
+{
+    switch ((enum keep_step)s->keep_step) {
+    case KEEP_HOLDS:
+        return keep_holds(s, more);
+    case KEEP_JOURNAL:
+        return keep_journal(s, more);
+    case KEEP_BALANCES:
+        return keep_balances(s, more);
+    case KEEP_USAGE:
+        return keep_usage(s, more);
+    case KEEP_STEPS:
+        break;
+    }
+    *more = false;
+    return true;
+}
+
+bool sql_keep_is_due(const struct sql_store *s, int64_t wall_s)
+{
+    return s->keep_step != 0 || wall_s >= s->keep_wall_s + KEEP_ROUND_S || wall_s < s->keep_wall_s;
+}
+
+bool sql_keep(struct sql_store *s, bool *more)
+{
+    bool again = false;
+    s->wall_s = sql_wall_s(s);
+    *more = false;
+    if (sql_keep_is_due(s, s->wall_s)) {
+        if (!keep_piece(s, &again) || !sql_commit(s))
+            return false;
+        if (!again)
+            s->keep_step++;
+        *more = s->keep_step < KEEP_STEPS;
+        if (!*more) {
+            s->keep_step = 0;
+            s->keep_wall_s = s->wall_s;
+        }
+    } else if (s->file.wal_frames != s->file.wal_moved &&
+               sql_clock_ns() - s->commit_last_ns >= KEEP_IDLE_NS) {
+        return sql_checkpoint(s, SQLITE_CHECKPOINT_PASSIVE);
+    }
+    return true;
+}
