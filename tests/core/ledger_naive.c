@@ -20,24 +20,26 @@ static bool naive_names(const struct naive *n, const struct naive_record *r, uin
     return false;
 }
 
-static naive_wide naive_sum(const struct naive *n, int cell, enum weir_hold_state state)
+struct naive_sums naive_sum(const struct naive *n, int cell)
 {
-    naive_wide sum = 0;
-    for (int i = 0; i < n->record_count; i++)
-        if (n->records[i].state == state && in_chain(&n->records[i], cell))
-            sum += n->records[i].booked;
-    return sum;
-}
-
-static naive_wide naive_spent(const struct naive *n, int cell)
-{
-    return naive_sum(n, cell, WEIR_HOLD_SETTLED) + naive_sum(n, cell, WEIR_HOLD_LATE) +
-           n->cells[cell].raised - n->cells[cell].lowered + naive_sum(n, cell, WEIR_HOLD_LAPSED);
-}
-
-naive_wide naive_used(const struct naive *n, int cell)
-{
-    return naive_spent(n, cell) + naive_sum(n, cell, WEIR_HOLD_HELD);
+    struct naive_sums sums = {.committed = n->cells[cell].raised - n->cells[cell].lowered};
+    for (int i = 0; i < n->record_count; i++) {
+        const struct naive_record *r = &n->records[i];
+        if (r->state == WEIR_HOLD_VOID || !in_chain(r, cell))
+            continue;
+        if (r->state == WEIR_HOLD_HELD) {
+            sums.held += r->booked;
+            sums.held_count++;
+        } else if (r->state == WEIR_HOLD_LAPSED) {
+            sums.lapsed += r->booked;
+            sums.lapsed_count++;
+        } else {
+            sums.committed += r->booked;
+        }
+    }
+    sums.spent = sums.committed + sums.lapsed;
+    sums.used = sums.spent + sums.held;
+    return sums;
 }
 
 static int naive_depth(const struct naive *n, uint32_t scope)
@@ -137,6 +139,7 @@ static struct naive_record *naive_record(struct naive *n, uint64_t id, uint32_t 
     *r = (struct naive_record){.id = id, .known = true, .scope = scope, .asked = asked};
     r->depth = naive_chain(n, scope, r->cells);
     r->held_at = ++n->clock;
+    r->counted_in = id >> 40 == n->epoch ? n->epoch : 0;
     return r;
 }
 
@@ -155,7 +158,7 @@ static naive_wide naive_book(struct naive *n, struct naive_record *r, enum weir_
 {
     naive_wide before = r->booked, fits = actual;
     for (int i = 0; i < r->depth; i++) {
-        naive_wide room = (naive_wide)WEIR_BALANCE_MAX - naive_used(n, r->cells[i]) + before;
+        naive_wide room = (naive_wide)WEIR_BALANCE_MAX - naive_sum(n, r->cells[i]).used + before;
         fits = fits < room ? fits : room;
     }
     for (int i = 0; i < r->depth && fits > before; i++)
@@ -174,12 +177,12 @@ static struct weir_ledger_answer naive_judge(const struct naive *n, const int *c
     int worst_rank = 0;
     for (int i = 0; i < depth; i++) {
         const struct naive_cell *c = &n->cells[cells[i]];
-        naive_wide used = naive_used(n, cells[i]), spent = naive_spent(n, cells[i]);
+        const struct naive_sums sums = naive_sum(n, cells[i]);
         int rank = 0;
         if (whole > c->granted)
             rank = 3;
-        else if (used + more > c->granted || used >= c->granted)
-            rank = spent + whole <= c->granted && spent < c->granted ? 1 : 2;
+        else if (sums.used + more > c->granted || sums.used >= c->granted)
+            rank = sums.spent + whole <= c->granted && sums.spent < c->granted ? 1 : 2;
         if (rank > worst_rank) {
             const enum weir_ledger_result results[] = {WEIR_LEDGER_HELD, WEIR_LEDGER_BUSY,
                                                        WEIR_LEDGER_EXHAUSTED, WEIR_LEDGER_NEVER};
@@ -218,7 +221,7 @@ static struct weir_ledger_answer naive_scope(struct naive *n, const struct weir_
         n->scopes[s].cell = naive_cell_new(n, s);
     }
     struct naive_cell *c = &n->cells[n->scopes[s].cell];
-    naive_wide used = naive_used(n, n->scopes[s].cell), before = used - c->granted,
+    naive_wide used = naive_sum(n, n->scopes[s].cell).used, before = used - c->granted,
                after = used - n->scopes[s].granted;
     before = before > 0 ? before : 0;
     after = after > 0 ? after : 0;
@@ -354,7 +357,7 @@ static struct weir_ledger_answer naive_adjust(struct naive *n, uint32_t scope, i
     for (int i = 0; i < depth; i++) {
         const struct naive_cell *c = &n->cells[cells[i]];
         if (tok > 0 && (c->raised + tok > WEIR_BALANCE_MAX ||
-                        naive_used(n, cells[i]) + tok > WEIR_BALANCE_MAX))
+                        naive_sum(n, cells[i]).used + tok > WEIR_BALANCE_MAX))
             return (struct weir_ledger_answer){WEIR_LEDGER_BAD, c->scope};
         if (tok < 0 && c->lowered - tok > WEIR_BALANCE_MAX)
             return (struct weir_ledger_answer){WEIR_LEDGER_BAD, c->scope};
@@ -473,6 +476,8 @@ bool naive_reload(struct naive *n)
     for (int i = 0; i < n->record_count; i++) {
         enum weir_hold_state state = n->records[i].state;
         n->records[i].known &= state == WEIR_HOLD_HELD || state == WEIR_HOLD_LAPSED;
+        if (state == WEIR_HOLD_SETTLED || state == WEIR_HOLD_LATE)
+            n->records[i].counted_in = 0; /* memory counts from its start */
     }
     for (uint32_t s = 0; s < NAIVE_SCOPES; s++) {
         n->scopes[s].refused = 0;
@@ -506,12 +511,12 @@ enum weir_ledger_result naive_load(struct naive *n, struct naive_record *r)
     return WEIR_LEDGER_DONE;
 }
 
-uint32_t naive_count(const struct naive *n, int cell, enum weir_hold_state state)
+naive_wide naive_counted(const struct naive *n)
 {
-    uint32_t count = 0;
+    naive_wide sum = 0;
     for (int i = 0; i < n->record_count; i++)
-        count += n->records[i].state == state && in_chain(&n->records[i], cell);
-    return count;
+        sum += n->records[i].counted_in == n->epoch ? n->records[i].booked : 0;
+    return sum;
 }
 
 static int64_t capped(naive_wide sum)
@@ -519,17 +524,16 @@ static int64_t capped(naive_wide sum)
     return sum > WEIR_BALANCE_MAX ? WEIR_BALANCE_MAX : (int64_t)sum;
 }
 
-struct weir_ledger_balance naive_row(const struct naive *n, int cell)
+struct weir_ledger_balance naive_row(const struct naive *n, int cell, const struct naive_sums *sums)
 {
     const struct naive_cell *c = &n->cells[cell];
-    naive_wide lapsed = naive_sum(n, cell, WEIR_HOLD_LAPSED);
     return (struct weir_ledger_balance){
         .scope = c->scope,
         .window = c->window,
         .granted_tok = c->granted,
-        .reserved_tok = (int64_t)naive_sum(n, cell, WEIR_HOLD_HELD),
-        .committed_tok = (int64_t)(naive_spent(n, cell) - lapsed),
-        .lapsed_tok = (int64_t)lapsed,
+        .reserved_tok = (int64_t)sums->held,
+        .committed_tok = (int64_t)sums->committed,
+        .lapsed_tok = (int64_t)sums->lapsed,
         .overrun_tok = capped(c->overrun),
         .cut_tok = capped(c->cut),
         .raised_tok = (int64_t)c->raised,

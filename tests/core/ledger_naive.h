@@ -12,7 +12,7 @@ typedef __int128 naive_wide;
 #define NAIVE_SCOPES 8
 #define NAIVE_BALANCES 12
 #define NAIVE_HOLDS 48
-#define NAIVE_STEPS 2000
+#define NAIVE_STEPS 1000
 
 struct naive_cell { /* one scope in one window; a scope that is defined anew has others */
     uint32_t scope, life;
@@ -32,6 +32,7 @@ struct naive_record { /* one hold, kept for ever */
     uint32_t scope;
     int64_t asked, booked;
     uint64_t held_at, finished_at; /* order */
+    uint64_t counted_in;           /* the epoch in which it counts as this epoch's, 0: none */
     int cells[WEIR_LEDGER_DEPTH_MAX];
     int depth;
 };
@@ -51,6 +52,14 @@ struct naive {
     uint64_t epoch, clock;
 };
 
+/* What the records of one cell come to. */
+struct naive_sums {
+    naive_wide held, lapsed, committed;
+    naive_wide spent; /* lapsed and committed */
+    naive_wide used;  /* and held */
+    uint32_t held_count, lapsed_count;
+};
+
 /* As weir_ledger_apply, _lapse and _forget. The epoch is the caller's to set. */
 struct weir_ledger_answer naive_apply(struct naive *n, const struct weir_ledger_op *op);
 uint32_t naive_lapse(struct naive *n, uint32_t most);
@@ -68,10 +77,11 @@ enum weir_ledger_result naive_load(struct naive *n, struct naive_record *r);
 
 struct naive_record *naive_find(struct naive *n, uint64_t id);
 bool naive_defined(const struct naive *n, uint32_t scope);
-naive_wide naive_used(const struct naive *n, int cell);
-/* How many known holds of a state name a cell. */
-uint32_t naive_count(const struct naive *n, int cell, enum weir_hold_state state);
+struct naive_sums naive_sum(const struct naive *n, int cell);
+/* What the holds of this epoch count, each once. */
+naive_wide naive_counted(const struct naive *n);
 /* A cell as the row it should be. */
-struct weir_ledger_balance naive_row(const struct naive *n, int cell);
+struct weir_ledger_balance naive_row(const struct naive *n, int cell,
+                                     const struct naive_sums *sums);
 
 #endif
