@@ -314,7 +314,8 @@ static void sqlite_keys(struct weir_store *st, weir_store_key_fn *each, void *ct
     if (result == SQLITE_OK)
         result = sqlite3_prepare_v2(db,
                                     "SELECT key, id, created FROM hold WHERE key NOT NULL AND "
-                                    "id < ?1 AND state != 3 AND (done IS NULL OR done >= ?2) "
+                                    "id < ?1 AND state != 3 AND NOT (state = 2 AND booked = 0) "
+                                    "AND (done IS NULL OR done >= ?2) "
                                     "ORDER BY id",
                                     -1, &rows, NULL);
     if (result == SQLITE_OK) {

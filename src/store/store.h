@@ -187,8 +187,9 @@ static inline uint32_t weir_store_label(struct weir_store *st, const char *text)
     return weir_names_label(st->names, text);
 }
 
-/* The idempotency keys that outlived a restart: of holds of earlier runs that are not void and not
- * yet purged, in the order of their ids. Calls each once for each; call it once, at the start. */
+/* The idempotency keys that outlived a restart: of holds of earlier runs that are not yet purged,
+ * but for those that are void or were settled with nothing: their work cost nothing and may be done
+ * anew. In the order of their ids. Calls each once for each; call it once, at the start. */
 static inline void weir_store_keys(struct weir_store *st, weir_store_key_fn *each, void *ctx)
 {
     if (st->type->keys)
