@@ -33,7 +33,7 @@ struct race_error {
 /* Names of the files that a race makes in its folder, for whoever clears it. */
 extern const char *const race_naive_files[];
 extern const char *const race_ledger_files[];
-enum { RACE_NAIVE_FILES = 4, RACE_LEDGER_FILES = 4 };
+enum { RACE_NAIVE_FILES = 4, RACE_LEDGER_FILES = 5 };
 
 /* What is spent before the threads ask: by each seat for itself, and of the grant in all. */
 static inline int64_t race_seat_before_tok(const struct race_plan *plan)

@@ -10,11 +10,14 @@
 
 #include "store/store.h"
 
+#define LEDGER_NAME_BYTES 24
+#define LEDGER_KEEP_S 86400
 #define LEDGER_WAIT_MS 10 /* the longest pause between two looks for answers */
 #define LEDGER_PATIENCE_NS (60 * WEIR_NS_PER_S)
 
-const char *const race_ledger_files[RACE_LEDGER_FILES] = {"ledger.db", "ledger.db-wal",
-                                                          "ledger.db-shm", "ledger.db.lock"};
+const char *const race_ledger_files[RACE_LEDGER_FILES] = {
+    "ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db.lock", "ledger.db.sync",
+};
 
 /* The store belongs to one thread at a time: whoever has the lock. */
 struct ledger {
@@ -38,7 +41,7 @@ static uint64_t ledger_now_ns(void)
 static void ledger_fail(struct ledger *l, const char *doing, const char *why)
 {
     if (!l->failed)
-        snprintf(l->error->text, sizeof l->error->text, "the ledger: %s: %s", doing, why);
+        snprintf(l->error->text, sizeof l->error->text, "the ledger: %s: %.300s", doing, why);
     l->failed = true;
 }
 
@@ -64,7 +67,7 @@ static enum weir_ledger_result ledger_ask(struct ledger *l, uint32_t tag, struct
         .ledger = op,
         .tag = tag,
         .deadline_ns = WEIR_NEVER_NS,
-        .usage = {-1, -1, -1, -1, WEIR_NONE, WEIR_NONE, false},
+        .usage = {-1, -1, -1, -1, WEIR_LABEL_OTHER, WEIR_LABEL_OTHER, false},
     };
     uint64_t give_up_ns = ledger_now_ns() + LEDGER_PATIENCE_NS;
     bool submitted = false;
@@ -80,6 +83,14 @@ static enum weir_ledger_result ledger_ask(struct ledger *l, uint32_t tag, struct
         pthread_mutex_lock(&l->lock);
     } while (ledger_now_ns() < give_up_ns);
     return WEIR_LEDGER_UNAVAILABLE;
+}
+
+/* The slot of a seat, from 1; of the grant: 0. With the lock. */
+static uint32_t ledger_scope(struct ledger *l, uint32_t seat)
+{
+    char name[LEDGER_NAME_BYTES];
+    snprintf(name, sizeof name, seat ? "seat/%u" : "class", seat);
+    return weir_store_scope(l->store, name);
 }
 
 /* A call of so many tokens. With the lock. */
@@ -102,8 +113,8 @@ static enum weir_ledger_result ledger_spend(struct ledger *l, uint32_t tag, uint
 static void ledger_call(void *ctx, uint32_t index)
 {
     struct ledger *l = ctx;
-    uint32_t scope = l->plan->seat_tok ? index + 1 : 0;
     pthread_mutex_lock(&l->lock);
+    uint32_t scope = ledger_scope(l, l->plan->seat_tok ? index + 1 : 0);
     enum weir_ledger_result result = ledger_spend(l, index, scope, l->plan->estimate_tok);
     if (result == WEIR_LEDGER_SETTLED)
         l->outcome->admitted++;
@@ -114,14 +125,15 @@ static void ledger_call(void *ctx, uint32_t index)
     pthread_mutex_unlock(&l->lock);
 }
 
-static void ledger_define(struct ledger *l, uint32_t scope, uint32_t parent, int64_t granted_tok,
-                          int64_t spent_tok)
+static void ledger_define(struct ledger *l, uint32_t seat, int64_t granted_tok, int64_t spent_tok)
 {
-    enum weir_ledger_result result = ledger_ask(l, l->plan->threads,
-                                                (struct weir_ledger_op){.kind = WEIR_LEDGER_SCOPE,
-                                                                        .scope = scope,
-                                                                        .parent = parent,
-                                                                        .amount_tok = granted_tok});
+    uint32_t scope = ledger_scope(l, seat);
+    enum weir_ledger_result result =
+        ledger_ask(l, l->plan->threads,
+                   (struct weir_ledger_op){.kind = WEIR_LEDGER_SCOPE,
+                                           .scope = scope,
+                                           .parent = seat ? ledger_scope(l, 0) : WEIR_NONE,
+                                           .amount_tok = granted_tok});
     if (result != WEIR_LEDGER_DONE) {
         ledger_fail(l, "defining a budget", weir_ledger_result_name(result));
         return;
@@ -139,45 +151,66 @@ static void ledger_prepare(struct ledger *l)
     const struct race_plan *plan = l->plan;
     uint32_t seats = plan->seat_tok ? plan->threads : 0;
     pthread_mutex_lock(&l->lock);
-    ledger_define(l, 0, WEIR_NONE, plan->granted_tok,
+    ledger_define(l, 0, plan->granted_tok,
                   race_before_tok(plan) - seats * race_seat_before_tok(plan));
     for (uint32_t i = 1; i <= seats && !l->failed; i++)
-        ledger_define(l, i, 0, plan->seat_tok, race_seat_before_tok(plan));
+        ledger_define(l, i, plan->seat_tok, race_seat_before_tok(plan));
     pthread_mutex_unlock(&l->lock);
 }
 
 static void ledger_count(struct ledger *l)
 {
     struct weir_ledger_totals totals;
-    if (!weir_store_totals(l->store, 0, &totals)) {
+    if (!weir_store_totals(l->store, ledger_scope(l, 0), &totals)) {
         ledger_fail(l, "reading the result", "unknown scope");
         return;
     }
     l->outcome->before_tok = race_before_tok(l->plan);
     l->outcome->after_tok = weir_ledger_used_tok(&totals);
     for (uint32_t i = 1; l->plan->seat_tok && i <= l->plan->threads; i++)
-        if (weir_store_totals(l->store, i, &totals) &&
+        if (weir_store_totals(l->store, ledger_scope(l, i), &totals) &&
             weir_ledger_used_tok(&totals) > totals.granted_tok)
             l->outcome->seats_over++;
+}
+
+/* What the store has to say of this disk is of no interest to a class. */
+static void ledger_say(enum weir_store_say level, const char *text)
+{
+    if (level == WEIR_STORE_SAY_ERROR)
+        fprintf(stderr, "weir ledger race: %s\n", text);
+}
+
+static bool ledger_open(struct ledger *l)
+{
+    char path[4200], error_text[400];
+    snprintf(path, sizeof path, "%s/%s", l->plan->dir, race_ledger_files[0]);
+    const struct weir_sqlite_config config = {
+        .path = path,
+        .scopes_max = l->plan->threads + 1,
+        .holds_max = l->plan->threads + 1,
+        .finished_keep = 2 * l->plan->threads + 2,
+        .keep_finished_s = LEDGER_KEEP_S,
+        .keep_journal_s = LEDGER_KEEP_S,
+        .keep_usage_s = LEDGER_KEEP_S,
+        .say = ledger_say,
+    };
+    l->store = weir_sqlite_store_open(&config, error_text, sizeof error_text);
+    l->answers = calloc(l->plan->threads + 1, sizeof *l->answers);
+    l->has_answer = calloc(l->plan->threads + 1, sizeof *l->has_answer);
+    if (!l->store)
+        ledger_fail(l, "starting", error_text);
+    else if (!l->answers || !l->has_answer)
+        ledger_fail(l, "starting", "out of memory");
+    return !l->failed;
 }
 
 bool race_ledger(const struct race_plan *plan, struct race_outcome *outcome,
                  struct race_error *error)
 {
     struct ledger l = {.plan = plan, .outcome = outcome, .error = error};
-    const struct weir_memory_store_config config = {
-        .scopes_max = plan->threads + 1,
-        .holds_max = plan->threads + 1,
-        .finished_keep = 2 * plan->threads + 2,
-    };
     *outcome = (struct race_outcome){0};
-    l.store = weir_memory_store_open(&config);
-    l.answers = calloc(plan->threads + 1, sizeof *l.answers);
-    l.has_answer = calloc(plan->threads + 1, sizeof *l.has_answer);
     pthread_mutex_init(&l.lock, NULL);
-    if (!l.store || !l.answers || !l.has_answer)
-        ledger_fail(&l, "starting", "out of memory");
-    else
+    if (ledger_open(&l))
         ledger_prepare(&l);
     if (!l.failed && !race_run(plan->threads, ledger_call, &l))
         ledger_fail(&l, "starting the threads", "not so many can be had");
