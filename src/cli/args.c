@@ -83,7 +83,8 @@ enum cli_parsed cli_parse(const struct cli_command *command, int argc, char **ar
         } else if (!flags_end && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
             cli_print_help(command, stdout);
             return CLI_DONE;
-        } else if (!flags_end && word[0] == '-' && word[1] != '\0') {
+        } else if (!flags_end && word[0] == '-' && word[1] != '\0' &&
+                   !(word[1] >= '0' && word[1] <= '9')) {
             if (!take_flag(command, argc, argv, &i, args))
                 return CLI_WRONG;
         } else if (args->words_count < command->words_max) {

@@ -12,15 +12,32 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *summary;
 } subcommands[] = {
+    {"init", cli_ledger_init, "make the file"},
+    {"show", cli_ledger_show, "budgets: granted, used, left, and when they reset"},
+    {"holds", cli_ledger_holds, "what is set aside, lapsed or finished, one by one"},
+    {"grant", cli_ledger_grant, "set what a scope may use"},
+    {"adjust", cli_ledger_adjust, "correct what was used"},
+    {"verify", cli_ledger_verify, "check the file: every change, every balance"},
+    {"export", cli_ledger_export, "the journal as JSON lines"},
     {"race", cli_ledger_race, "show how check-then-write overspends, and that the ledger does not"},
 };
 
 static void print_usage(FILE *out)
 {
-    fputs("usage: weir ledger SUBCOMMAND [arguments]\n\n", out);
+    fputs(
+        "usage: weir ledger SUBCOMMAND [arguments]\n\n"
+        "  weir ledger show                                        what is left?\n"
+        "  weir ledger grant class 12M                             more, at once\n"
+        "  weir ledger holds --state lapsed                        what did a crash leave behind?\n"
+        "  weir ledger adjust --hold ID 1834 --reason 'by export'  it really used 1,834 tokens\n"
+        "  weir ledger verify                                      is every balance right?\n\n",
+        out);
     for (size_t i = 0; i < WEIR_COUNT(subcommands); i++)
         fprintf(out, "  %-9s %s\n", subcommands[i].name, subcommands[i].summary);
-    fputs("\nEach has --help.\n", out);
+    fputs(
+        "\nEach has --help. A running gateway is asked through its admin API, and changes take "
+        "effect at\nonce; else the file itself is read, and changed. -c FILE says which ledger.\n",
+        out);
 }
 
 static size_t find_subcommand(const char *name)

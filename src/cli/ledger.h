@@ -3,6 +3,13 @@
 #ifndef WEIR_CLI_LEDGER_H
 #define WEIR_CLI_LEDGER_H
 
+int cli_ledger_init(int argc, char **argv);
+int cli_ledger_show(int argc, char **argv);
+int cli_ledger_grant(int argc, char **argv);
+int cli_ledger_holds(int argc, char **argv);
+int cli_ledger_adjust(int argc, char **argv);
+int cli_ledger_verify(int argc, char **argv);
+int cli_ledger_export(int argc, char **argv);
 int cli_ledger_race(int argc, char **argv);
 
 #endif

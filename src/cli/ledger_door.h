@@ -39,6 +39,14 @@ WEIR_MUST_USE struct ledger_door *ledger_door_open(const struct cli_command *com
                                                    const struct cli_args *args, int *status);
 void ledger_door_close(struct ledger_door *door); /* NULL is fine */
 
+/* The configuration by --config and --ledger, which command->options must have; the caller's to free.
+ * NULL: it is not right, and that was said. */
+WEIR_MUST_USE struct weir_config *ledger_door_load(const struct cli_command *command,
+                                                   const struct cli_args *args);
+/* What the lock file beside a ledger remembers. false: a process has it, there is none, or it says
+ * nothing. */
+WEIR_MUST_USE bool ledger_door_lock_line(const char *path, uint64_t *epoch, int64_t *seq);
+
 /* The configuration that told where the ledger is. Lives as long as the door. */
 const struct weir_config *ledger_door_config(const struct ledger_door *door);
 /* Whether a running gateway answers. */

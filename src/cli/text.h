@@ -1,13 +1,50 @@
-/* text: amounts and times as the tables of `weir ledger` show them. Thread: any. */
+/* text: amounts, times and tables as the commands show them. Thread: main. */
 #ifndef WEIR_CLI_TEXT_H
 #define WEIR_CLI_TEXT_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "core/base.h"
+
+#include <jansson.h>
+#include <stdio.h>
 
 #define CLI_AMOUNT_BYTES 32 /* the longest: -9,223,372,036,854,775,808 */
+#define CLI_TIME_BYTES 32
 
 /* 1234567 as "1,234,567". Returns out. */
 const char *cli_amount(int64_t amount, char out[static CLI_AMOUNT_BYTES]);
+/* Seconds as "3d 4h", "4h 12m", "12m 5s" or "5s". Returns out. */
+const char *cli_span(int64_t seconds, char out[static CLI_AMOUNT_BYTES]);
+/* Bytes as "12.4 MiB". Returns out. */
+const char *cli_bytes(uint64_t bytes, char out[static CLI_AMOUNT_BYTES]);
+/* Microseconds as "0.42 ms". Returns out. */
+const char *cli_micros(int64_t us, char out[static CLI_AMOUNT_BYTES]);
+/* Reads 250, 10k, 1.5M with a sign before it where signed. */
+WEIR_MUST_USE bool cli_read_amount(const char *text, bool is_signed, int64_t *amount);
+
+/* Members of an answer: 0, "" or -1 where they are missing or null. */
+int64_t cli_json_int(const json_t *object, const char *name); /* null: -1 */
+const char *cli_json_text(const json_t *object, const char *name);
+/* Prints and frees it. false: out of memory. */
+WEIR_MUST_USE bool cli_print_json(json_t *value);
+
+/* A table whose columns are as wide as their cells need; columns of numbers are on the right. */
+#define CLI_COLUMNS_MAX 12
+struct cli_table {
+    const char *titles[CLI_COLUMNS_MAX];
+    bool right[CLI_COLUMNS_MAX];
+    size_t columns;
+    char **cells;
+    size_t cells_count, cells_room;
+    bool no_memory;
+};
+/* Cells come row by row, from left to right; copied. */
+void cli_table_add(struct cli_table *table, const char *cell);
+/* An amount; below 0: the text instead (NULL: the amount all the same). */
+void cli_table_add_amount(struct cli_table *table, int64_t amount, const char *instead);
+/* Prints what was added, with titles or without, and empties the table. */
+void cli_table_print(struct cli_table *table, bool titles);
+
+/* A progress line on standard error, only where it is a terminal and standard output is none. */
+void cli_progress(const char *what, int64_t count, bool end);
 
 #endif

@@ -1,0 +1,372 @@
+#include "cli/ledger_door.h"
+
+#include "cli/commands.h"
+#include "cli/ledger_http.h"
+#include "cli/ledger_rest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DOOR_TOKEN_BYTES 128
+
+struct ledger_door {
+    const char *command; /* "weir ledger show": before every message */
+    struct weir_config *config;
+    struct ledger_http *live; /* one of the two */
+    struct ledger_rest *rest;
+    const char *file; /* of the configuration; NULL: none that this machine can say */
+    const char *token_file;
+    char token_path[4200];
+};
+
+/* ---- where it is ---- */
+
+struct weir_config *ledger_door_load(const struct cli_command *command, const struct cli_args *args)
+{
+    const char *ledger = cli_value(command, args, "--ledger");
+    struct weir_config_flag flag = {"--ledger", ledger};
+    struct weir_config_problems problems = {0};
+    const struct weir_config_source from = {.file = cli_value(command, args, "--config"),
+                                            .flags = &flag,
+                                            .flags_count = ledger != NULL,
+                                            .no_secrets = true};
+    struct weir_config *config = weir_config_load(&from, &problems);
+    if (!config)
+        cli_print_problems(&problems); /* warnings alone are the business of weir check */
+    weir_config_problems_free(&problems);
+    return config;
+}
+
+enum lock { LOCK_FREE, LOCK_TAKEN, LOCK_UNKNOWN };
+
+struct lock_line {
+    uint64_t epoch;
+    int64_t seq;
+    int pid;
+};
+
+/* Whether a process owns the ledger, and what the lock file's line says (all 0: nothing). The lock
+ * is only tried, and let go at once: a gateway that starts in this very moment tries again. */
+static enum lock look_at_lock(const char *path, struct lock_line *line)
+{
+    char *lock_path = NULL, text[100] = "";
+    enum lock state = LOCK_FREE;
+    *line = (struct lock_line){0};
+    if (asprintf(&lock_path, "%s.lock", path) < 0)
+        return LOCK_UNKNOWN;
+    int fd = open(lock_path, O_RDONLY | O_CLOEXEC);
+    int error = errno;
+    free(lock_path);
+    if (fd < 0) {
+        errno = error;
+        return error == ENOENT ? LOCK_FREE : LOCK_UNKNOWN;
+    }
+    if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+        state = errno == EWOULDBLOCK ? LOCK_TAKEN : LOCK_UNKNOWN;
+    error = errno;
+    if (pread(fd, text, sizeof text - 1, 0) > 0 &&
+        sscanf(text, "weir ledger: epoch %" SCNu64 " seq %" SCNd64 " pid %d", &line->epoch,
+               &line->seq, &line->pid) != 3)
+        *line = (struct lock_line){0};
+    close(fd);
+    errno = error;
+    return state;
+}
+
+bool ledger_door_lock_line(const char *path, uint64_t *epoch, int64_t *seq)
+{
+    struct lock_line line;
+    if (look_at_lock(path, &line) != LOCK_FREE || line.epoch == 0)
+        return false;
+    *epoch = line.epoch;
+    *seq = line.seq;
+    return true;
+}
+
+/* The token of the admin API. The path is kept for messages. */
+static bool read_token(struct ledger_door *door, const char *token_file,
+                       char token[static DOOR_TOKEN_BYTES])
+{
+    if (!token_file && !door->config->state_dir) {
+        fprintf(stderr,
+                "%s: no state directory to take the admin token from: set WEIR_STATE, or "
+                "give --token-file FILE\n",
+                door->command);
+        return false;
+    }
+    if (token_file)
+        snprintf(door->token_path, sizeof door->token_path, "%s", token_file);
+    else
+        snprintf(door->token_path, sizeof door->token_path, "%.4000s/admin.token",
+                 door->config->state_dir);
+    FILE *file = fopen(door->token_path, "re");
+    bool got = file && fgets(token, DOOR_TOKEN_BYTES, file) != NULL;
+    if (!got)
+        fprintf(stderr, "%s: the admin token cannot be read from %s: %s%s\n", door->command,
+                door->token_path, file ? "it is empty" : strerror(errno),
+                token_file ? ""
+                           : "; run this as the gateway's user, set WEIR_STATE to its state "
+                             "directory, or give --token-file FILE");
+    if (file)
+        fclose(file);
+    if (got)
+        token[strcspn(token, "\r\n \t")] = '\0';
+    return got;
+}
+
+static int open_live(struct ledger_door *door, const char *address, const char *token_file)
+{
+    char token[DOOR_TOKEN_BYTES] = "", error_text[512];
+    if (!read_token(door, token_file, token))
+        return CLI_USAGE_STATUS;
+    door->live = ledger_http_open(address, token, error_text, sizeof error_text);
+    explicit_bzero(token, sizeof token);
+    if (door->live)
+        return CLI_DONE_STATUS;
+    fprintf(stderr, "%s: %s\n", door->command, error_text);
+    return CLI_USAGE_STATUS;
+}
+
+/* Whether the gateway that answers is the one that has our file: it would be a pity to change the
+ * budgets of another. */
+static int check_same(struct ledger_door *door, int pid)
+{
+    struct stat ours, theirs;
+    json_t *answer = NULL;
+    int status = ledger_door_call(door, "GET", "/v1/ledger?limit=1", NULL, &answer);
+    if (status != CLI_DONE_STATUS) {
+        fprintf(
+            stderr,
+            "%s: the ledger %s is in use by process %d; if the admin address of that gateway is "
+            "another, give it with --admin A:P\n",
+            door->command, door->file, pid);
+        return status;
+    }
+    const char *path = json_string_value(json_object_get(json_object_get(answer, "store"), "path"));
+    bool same = path && stat(door->file, &ours) == 0 && stat(path, &theirs) == 0 &&
+                ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+    if (!same)
+        fprintf(stderr,
+                "%s: the ledger %s is in use by process %d, but the gateway at %s has another one "
+                "(%s): "
+                "give the right admin address with --admin A:P\n",
+                door->command, door->file, pid, ledger_http_url(door->live),
+                path ? path : "in memory");
+    json_decref(answer);
+    return same ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
+}
+
+static int open_configured_live(struct ledger_door *door, const char *token_file)
+{
+    char address[300];
+    const struct weir_config_addr *admin = &door->config->admin;
+    if (admin->port == 0) {
+        fprintf(stderr,
+                "%s: the configuration leaves the gateway's admin port to chance: give it "
+                "with --admin A:P\n",
+                door->command);
+        return CLI_USAGE_STATUS;
+    }
+    snprintf(address, sizeof address, strchr(admin->host, ':') ? "[%s]:%u" : "%s:%u", admin->host,
+             admin->port);
+    return open_live(door, address, token_file);
+}
+
+static int open_file(struct ledger_door *door, const char *token_file)
+{
+    struct lock_line line;
+    if (access(door->file, F_OK) != 0) {
+        if (errno == ENOENT)
+            fprintf(stderr,
+                    "%s: there is no ledger at %s: weir ledger init makes one, and so does "
+                    "the first weir serve\n",
+                    door->command, door->file);
+        else
+            fprintf(stderr, "%s: the ledger %s cannot be reached: %s\n", door->command, door->file,
+                    strerror(errno));
+        return CLI_USAGE_STATUS;
+    }
+    switch (look_at_lock(door->file, &line)) {
+    case LOCK_TAKEN: {
+        int status = open_configured_live(door, token_file);
+        return status == CLI_DONE_STATUS ? check_same(door, line.pid) : status;
+    }
+    case LOCK_UNKNOWN:
+        fprintf(stderr,
+                "%s: nobody can tell whether a gateway has the ledger %s: its lock file "
+                "%s.lock cannot be looked at (%s); run this as the gateway's user\n",
+                door->command, door->file, door->file, strerror(errno));
+        return CLI_USAGE_STATUS;
+    case LOCK_FREE:
+        break;
+    }
+    door->rest = ledger_rest_open(door->file, door->config);
+    if (door->rest)
+        return CLI_DONE_STATUS;
+    fprintf(stderr, "%s: out of memory\n", door->command);
+    return CLI_FAULT_STATUS;
+}
+
+static int open_any(struct ledger_door *door, const struct cli_command *command,
+                    const struct cli_args *args)
+{
+    const char *admin = cli_value(command, args, "--admin");
+    const char *token_file = cli_value(command, args, "--token-file");
+    if (admin && cli_value(command, args, "--ledger")) {
+        fprintf(stderr, "%s: --admin names a gateway and --ledger a file: give one\n",
+                door->command);
+        return CLI_USAGE_STATUS;
+    }
+    door->config = ledger_door_load(command, args);
+    if (!door->config)
+        return CLI_USAGE_STATUS;
+    if (admin)
+        return open_live(door, admin, token_file);
+    if (door->config->ledger.in_memory)
+        return open_configured_live(door, token_file);
+    door->file = door->config->ledger.path;
+    if (!door->file) {
+        fprintf(stderr,
+                "%s: no state directory, so no ledger: set WEIR_STATE, or give --ledger "
+                "PATH\n",
+                door->command);
+        return CLI_USAGE_STATUS;
+    }
+    return open_file(door, token_file);
+}
+
+struct ledger_door *ledger_door_open(const struct cli_command *command, const struct cli_args *args,
+                                     int *status)
+{
+    struct ledger_door *door = calloc(1, sizeof *door);
+    if (!door) {
+        fprintf(stderr, "%s: out of memory\n", command->name);
+        *status = CLI_FAULT_STATUS;
+        return NULL;
+    }
+    door->command = command->name;
+    *status = open_any(door, command, args);
+    if (*status == CLI_DONE_STATUS)
+        return door;
+    ledger_door_close(door);
+    return NULL;
+}
+
+void ledger_door_close(struct ledger_door *door)
+{
+    if (!door)
+        return;
+    ledger_http_close(door->live);
+    ledger_rest_close(door->rest);
+    weir_config_free(door->config);
+    free(door);
+}
+
+const struct weir_config *ledger_door_config(const struct ledger_door *door)
+{
+    return door->config;
+}
+
+bool ledger_door_is_live(const struct ledger_door *door)
+{
+    return door->live != NULL;
+}
+
+const char *ledger_door_file(const struct ledger_door *door)
+{
+    return door->file;
+}
+
+/* ---- calls ---- */
+
+static uint32_t ask_live(struct ledger_door *door, const char *path, const json_t *body,
+                         json_t **answer)
+{
+    char error_text[400];
+    const char *text = "";
+    bool sent = false;
+    char *body_text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    if (body && !body_text) {
+        fprintf(stderr, "%s: out of memory\n", door->command);
+        return 0;
+    }
+    uint32_t status =
+        ledger_http_ask(door->live, path, body_text, &text, &sent, error_text, sizeof error_text);
+    free(body_text);
+    if (status == 0)
+        fprintf(stderr, "%s: no answer from the gateway at %s: %s%s\n", door->command,
+                ledger_http_url(door->live), error_text,
+                body && sent ? "; whether the change took effect is not known: look before you "
+                               "repeat it"
+                             : "");
+    else if (status == 401)
+        fprintf(stderr, "%s: the gateway at %s does not accept the token of %s\n", door->command,
+                ledger_http_url(door->live), door->token_path);
+    else if (!(*answer = json_loads(text, 0, NULL)))
+        fprintf(stderr, "%s: what answers at %s is no weir admin API (status %u)\n", door->command,
+                ledger_http_url(door->live), status);
+    return status;
+}
+
+int ledger_door_call(struct ledger_door *door, const char *method, const char *path,
+                     const json_t *body, json_t **answer)
+{
+    char error_text[600];
+    uint32_t status = 0;
+    *answer = NULL;
+    WEIR_INVARIANT((strcmp(method, "POST") == 0) == (body != NULL));
+    if (door->live) {
+        status = ask_live(door, path, body, answer);
+        if (!*answer)
+            return status == 401 ? CLI_USAGE_STATUS : CLI_FAULT_STATUS;
+    } else {
+        status = ledger_rest_ask(door->rest, path, body, answer, error_text, sizeof error_text);
+        if (status == 0) {
+            fprintf(stderr, "%s: %s\n", door->command, error_text);
+            return CLI_FAULT_STATUS;
+        }
+    }
+    if (status / 100 == 2)
+        return CLI_DONE_STATUS;
+    const char *error = json_string_value(json_object_get(*answer, "error"));
+    fprintf(stderr, "%s: %s\n", door->command, error ? error : "refused without a reason");
+    json_decref(*answer);
+    *answer = NULL;
+    return status / 100 == 4 ? CLI_USAGE_STATUS : CLI_FAULT_STATUS;
+}
+
+void ledger_path_start(struct ledger_path *path, const char *text)
+{
+    path->bytes = (size_t)snprintf(path->text, sizeof path->text, "%s", text);
+    WEIR_INVARIANT(path->bytes < sizeof path->text);
+}
+
+void ledger_path_add(struct ledger_path *path, const char *name, const char *value)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (!value)
+        return;
+    int used = snprintf(path->text + path->bytes, sizeof path->text - path->bytes,
+                        "%c%s=", strchr(path->text, '?') ? '&' : '?', name);
+    path->bytes += (size_t)used;
+    for (; *value && path->bytes + 4 < sizeof path->text; value++) {
+        unsigned char c = (unsigned char)*value;
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     strchr("-._~", c);
+        if (!plain) {
+            path->text[path->bytes++] = '%';
+            path->text[path->bytes++] = digits[c >> 4];
+            c = (unsigned char)digits[c & 15];
+        }
+        path->text[path->bytes++] = (char)c;
+    }
+    WEIR_INVARIANT(path->bytes + 4 < sizeof path->text || *value == '\0');
+    path->text[path->bytes] = '\0';
+}
