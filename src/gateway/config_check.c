@@ -468,9 +468,19 @@ static void finish_whole(struct weir_loader *loader)
     if (config->limits.waiting_bytes < config->limits.body_bytes)
         weir_loader_error(loader, weir_loader_place(loader, &config->limits.waiting_bytes),
                           "waiting_bytes is below body: the largest request could never wait");
+}
+
+static void finish_idempotency(struct weir_loader *loader)
+{
+    struct weir_config *config = loader->config;
     if (config->idempotency.answers_bytes < config->idempotency.answer_bytes)
         weir_loader_error(loader, weir_loader_place(loader, &config->idempotency.answers_bytes),
                           "answers is below answer: the largest answer could never be kept");
+    if (config->idempotency.keys > 0 && !config->ledger.in_memory &&
+        config->idempotency.keep_ns > config->ledger.keep_finished_ns)
+        weir_loader_warn(loader, weir_loader_place(loader, &config->idempotency.keep_ns),
+                         "keep is above ledger.keep_finished: after a restart a key is known for "
+                         "that time only, and then a repeat is sent and charged anew");
 }
 
 void weir_config_finish(struct weir_loader *loader)
@@ -482,6 +492,7 @@ void weir_config_finish(struct weir_loader *loader)
                             "upstream");
     finish_whole(loader);
     weir_config_finish_ledger(loader);
+    finish_idempotency(loader);
     finish_upstreams(loader, &upstreams);
     struct weir_names scopes =
         weir_names_collect(config->scopes, config->scopes_count, sizeof *config->scopes);

@@ -497,6 +497,11 @@ static void config__warnings__are_told_with_their_place(void **state)
         const char *text, *said;
     } rows[] = {
         {UP "ledger: memory\n", ""},
+        {UP "ledger: memory\nidempotency: {keep: 2d}\n", ""},
+        {UP "ledger: {keep_finished: 1h}\nidempotency: {keep: 1h}\n", ""},
+        {UP "ledger: {keep_finished: 1h}\nidempotency: {keep: 61m}\n",
+         "5:21: warning: keep is above ledger.keep_finished: after a restart a key is known for "
+         "that time only, and then a repeat is sent and charged anew\n"},
         {UP "ledger: memory\nscopes:\n- {name: s, granted: 5}\n",
          "4:9: warning: ledger: memory forgets at each restart what was spent: every scope then "
          "begins anew, within its period too\n"},
