@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gateway/ledger_service_inside.h"
+#include "gateway/reconcile.h"
 #include "store/reader.h"
 
 #define BURN_HOURS 1 /* full hours before the present one that a burn rate looks back on */
@@ -161,6 +162,8 @@ static void add_change(void *ctx, const struct weir_reader_change *c)
 static void add_burn_row(void *ctx, const struct weir_reader_usage *u)
 {
     json_int_t before = json_integer_value(json_object_get(ctx, u->scope));
+    if (strncmp(u->upstream, WEIR_RECONCILE_PREFIX, strlen(WEIR_RECONCILE_PREFIX)) == 0)
+        return; /* a correction of the past, no use of now */
     json_object_set_new(ctx, u->scope, json_integer(before + u->input_tok + u->output_tok));
 }
 

@@ -249,6 +249,54 @@ bool weir_duration_read(const char *s, size_t n, uint64_t *ns)
     return n > 0;
 }
 
+/* Lays the missing parts around what is there, then reads it strictly. */
+bool weir_iso_read(const char *s, size_t n, int64_t *unix_s, bool *has_zone, bool *has_time)
+{
+    char text[48] = {0}, whole[64];
+    struct weir_text_out o = {whole, sizeof whole, 0, false};
+    int64_t unix_ns, per_s = (int64_t)WEIR_NS_PER_S;
+    if (n < 10 || n >= sizeof text || memchr(s, '\0', n))
+        return false;
+    memcpy(text, s, n);
+    size_t time = 10, zone; /* where each begins */
+    for (zone = time; zone < n && text[zone] != 'Z' && text[zone] != '+' && text[zone] != '-' &&
+                      text[zone] != 'U';
+         zone++)
+        ;
+    const char *zone_text = text + zone;
+    size_t zone_bytes = n - zone;
+    *has_zone = zone_bytes > 0;
+    if (zone_bytes == 3 && memcmp(zone_text, "UTC", 3) == 0) {
+        zone_text = "Z";
+        zone_bytes = 1;
+        zone -= zone > time && text[zone - 1] == ' ';
+    }
+    *has_time = zone > time;
+    weir_out_bytes(&o, text, time);
+    weir_out_text(&o, "T");
+    if (*has_time && text[time] != 'T' && text[time] != ' ')
+        return false;
+    if (*has_time)
+        weir_out_bytes(&o, text + time + 1, zone - time - 1);
+    if (o.bytes == 11)
+        weir_out_text(&o, "00");
+    if (o.bytes == 13)
+        weir_out_text(&o, ":00");
+    if (o.bytes == 16)
+        weir_out_text(&o, ":00");
+    if (zone_bytes == 5 && zone_text[0] != 'Z') { /* +0200 */
+        weir_out_bytes(&o, zone_text, 3);
+        weir_out_text(&o, ":");
+        weir_out_bytes(&o, zone_text + 3, 2);
+    } else {
+        weir_out_bytes(&o, zone_bytes ? zone_text : "Z", zone_bytes ? zone_bytes : 1);
+    }
+    if (weir_out_result(&o) == 0 || !weir_rfc3339_read(whole, o.bytes, &unix_ns))
+        return false;
+    *unix_s = unix_ns / per_s - (unix_ns % per_s < 0);
+    return true;
+}
+
 /* --- Writing --- */
 
 size_t weir_duration_write(char *out, size_t cap, uint64_t ns)

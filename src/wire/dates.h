@@ -20,6 +20,12 @@ WEIR_MUST_USE bool weir_http_date_read(const char *s, size_t n, int64_t *unix_s)
 /* "2025-11-30T00:00:38Z", with fractions and offsets. */
 WEIR_MUST_USE bool weir_rfc3339_read(const char *s, size_t n, int64_t *unix_ns);
 
+/* As people and tables write instants, with or without time of day, seconds and zone: "2025-11-30",
+ * "2025-11-30 13:00", "2025-11-30T13", "2025-11-30T13:00:00+0200", "... UTC". Without a zone it is
+ * UTC. Fractions of a second are cut off. */
+WEIR_MUST_USE bool weir_iso_read(const char *s, size_t n, int64_t *unix_s, bool *has_zone,
+                                 bool *has_time);
+
 /* Writers: no NUL; return the bytes, or 0 when cap is too small. */
 
 /* Go's form ("6m0s", "2m59.56s", "74ms"): milliseconds below one second, rounded up. cap 32. */

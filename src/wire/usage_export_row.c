@@ -135,41 +135,6 @@ static bool read_whole(const char *s, int64_t *out)
     return *s == '\0';
 }
 
-/* An ISO time with or without zone, seconds and time of day: "2025-11-30", "2025-11-30 13:00",
- * "2025-11-30T13:00:00+00:00", "...Z", "... UTC". Without a zone it is UTC. */
-static bool read_iso(const char *s, int64_t *unix_s, bool *has_zone, bool *has_time)
-{
-    size_t n = strlen(s);
-    char text[64];
-    if (n < 10 || n > 40)
-        return false;
-    memcpy(text, s, n + 1);
-    if (n > 4 && strcmp(text + n - 4, " UTC") == 0) {
-        text[n - 4] = 'Z';
-        text[n -= 3] = '\0';
-    }
-    *has_time = n > 10 && text[n - 1] != 'Z';
-    *has_time |= n > 11;
-    if (*has_time && text[10] == ' ')
-        text[10] = 'T';
-    char *zone = text + 10 + strcspn(text + 10, "Z+-");
-    *has_zone = *zone != '\0';
-    char zone_text[16] = "Z";
-    if (strlen(zone) == 5 && *zone != 'Z') /* +0200 */
-        snprintf(zone_text, sizeof zone_text, "%.3s:%s", zone, zone + 3);
-    else if (*zone != '\0' && strlen(zone) < sizeof zone_text)
-        memcpy(zone_text, zone, strlen(zone) + 1);
-    *zone = '\0';
-    const char *rest = !*has_time ? "T00:00:00" : strlen(text) == 16 ? ":00" : "";
-    char whole[96];
-    snprintf(whole, sizeof whole, "%s%s%s", text, rest, zone_text);
-    int64_t unix_ns;
-    if (!weir_rfc3339_read(whole, strlen(whole), &unix_ns))
-        return false;
-    *unix_s = unix_ns / (int64_t)WEIR_NS_PER_S - (unix_ns % (int64_t)WEIR_NS_PER_S < 0);
-    return true;
-}
-
 const char *export_time_text(int64_t unix_s, char out[EXPORT_TIME_BYTES])
 {
     size_t n = weir_rfc3339_write(out, EXPORT_TIME_BYTES, unix_s * (int64_t)WEIR_NS_PER_S);
@@ -258,7 +223,7 @@ static bool draft_iso(struct export_file *f, struct export_draft *d, enum export
                       const char *what, int64_t *unix_s, bool *has_time)
 {
     bool has_zone;
-    if (!read_iso(d->text[field], unix_s, &has_zone, has_time) || *unix_s > TIME_MAX_S ||
+    if (!weir_iso_read(d->text[field], strlen(d->text[field]), unix_s, &has_zone, has_time) || *unix_s > TIME_MAX_S ||
         *unix_s < 0)
         return export_row_error(f, d, "the bucket's %s is \"%.40s\", not a date and time", what,
                                 d->text[field]);

@@ -302,6 +302,50 @@ static void dates__of_every_form__are_read(void **state)
     }
 }
 
+static void dates__as_tables_write_them__are_read_and_missing_parts_are_zero(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t unix_s;
+        bool has_zone, has_time;
+    } rows[] = {{"2025-11-30", 1764460800, false, false},
+                {"2025-11-30Z", 1764460800, true, false},
+                {"2025-11-30T01", 1764464400, false, true},
+                {"2025-11-30 01:00", 1764464400, false, true},
+                {"2025-11-30 01:00 UTC", 1764464400, true, true},
+                {"2025-11-30 01:00:00UTC", 1764464400, true, true},
+                {"2025-11-30T01:00:00.9", 1764464400, false, true},
+                {"2025-11-30T03:00:00+0200", 1764464400, true, true},
+                {"2025-11-30T03:00+02:00", 1764464400, true, true},
+                {"2025-11-29T20:00:00-05:00", 1764464400, true, true}};
+    static const char *const bad[] = {"",
+                                      "2025-11-3",
+                                      "2025-13-30",
+                                      "30.11.2025",
+                                      "2025-11-30X01",
+                                      "2025-11-30T1",
+                                      "2025-11-30T25:00",
+                                      "2025-11-30T01:00 CET",
+                                      "2025-11-30T01:00:00+2",
+                                      "2025-11-30T01:00:00UTCUTC",
+                                      "2025-11-30T01:00:00.00000000000000000000000000000000000000"};
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        int64_t unix_s;
+        bool has_zone, has_time;
+        CHECK_MSG(weir_iso_read(rows[i].text, strlen(rows[i].text), &unix_s, &has_zone, &has_time),
+                  "%s", rows[i].text);
+        CHECK_MSG(unix_s == rows[i].unix_s && has_zone == rows[i].has_zone &&
+                      has_time == rows[i].has_time,
+                  "%s: %lld", rows[i].text, (long long)unix_s);
+    }
+    for (size_t i = 0; i < WEIR_COUNT(bad); i++) {
+        int64_t unix_s;
+        bool zone, time;
+        CHECK_MSG(!weir_iso_read(bad[i], strlen(bad[i]), &unix_s, &zone, &time), "%s", bad[i]);
+    }
+}
+
 static void dates__of_rfc3339__are_read_with_fraction_and_offset(void **state)
 {
     (void)state;
@@ -363,6 +407,7 @@ int main(void)
         cmocka_unit_test(limits_written__read_back_the_same_in_both_dialects),
         cmocka_unit_test(durations__are_read_and_written_as_go_does),
         cmocka_unit_test(dates__of_every_form__are_read),
+        cmocka_unit_test(dates__as_tables_write_them__are_read_and_missing_parts_are_zero),
         cmocka_unit_test(dates__of_rfc3339__are_read_with_fraction_and_offset),
         cmocka_unit_test(dates__written__read_back_the_same_for_every_day_of_400_years),
     };
