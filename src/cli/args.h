@@ -27,7 +27,7 @@ struct cli_command {
     uint32_t words_max; /* arguments that are no flags */
 };
 
-enum { CLI_WORDS_MAX = 4, CLI_OPTIONS_MAX = 32 };
+enum { CLI_WORDS_MAX = 64, CLI_OPTIONS_MAX = 32 };
 
 struct cli_args {
     const char

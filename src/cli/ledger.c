@@ -18,6 +18,7 @@ static const struct {
     {"grant", cli_ledger_grant, "set what a scope may use"},
     {"adjust", cli_ledger_adjust, "correct what was used"},
     {"verify", cli_ledger_verify, "check the file: every change, every balance"},
+    {"reconcile", cli_ledger_reconcile, "compare with a provider's usage export, and correct"},
     {"export", cli_ledger_export, "the journal as JSON lines"},
     {"race", cli_ledger_race, "show how check-then-write overspends, and that the ledger does not"},
 };
@@ -33,7 +34,7 @@ static void print_usage(FILE *out)
         "  weir ledger verify                                      is every balance right?\n\n",
         out);
     for (size_t i = 0; i < WEIR_COUNT(subcommands); i++)
-        fprintf(out, "  %-9s %s\n", subcommands[i].name, subcommands[i].summary);
+        fprintf(out, "  %-10s %s\n", subcommands[i].name, subcommands[i].summary);
     fputs(
         "\nEach has --help. A running gateway is asked through its admin API, and changes take "
         "effect at\nonce; else the file itself is read, and changed. -c FILE says which ledger.\n",

@@ -9,6 +9,7 @@ int cli_ledger_grant(int argc, char **argv);
 int cli_ledger_holds(int argc, char **argv);
 int cli_ledger_adjust(int argc, char **argv);
 int cli_ledger_verify(int argc, char **argv);
+int cli_ledger_reconcile(int argc, char **argv);
 int cli_ledger_export(int argc, char **argv);
 int cli_ledger_race(int argc, char **argv);
 

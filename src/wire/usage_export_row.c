@@ -1,6 +1,7 @@
 /* Rows of an export: what the columns are called, how values are written, what a row must have. */
 #include "wire/dates.h"
 #include "wire/usage_export_private.h"
+#include "wire/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -166,12 +167,25 @@ static bool is_none(const char *value)
     return value[0] == '\0' || strcmp(value, "null") == 0 || strcmp(value, "None") == 0;
 }
 
+static bool is_plain_text(const char *value)
+{
+    const uint8_t *at = (const uint8_t *)value, *end = at + strlen(value);
+    uint32_t cp;
+    while (at < end) {
+        uint32_t bytes = *at < 0x80 ? 1 : weir_utf8_take(at, end, &cp);
+        if (bytes == 0 || *at < 0x20 || *at == 0x7f)
+            return false;
+        at += bytes;
+    }
+    return true;
+}
+
 void export_draft_take(struct export_file *f, struct export_draft *d, enum export_field field,
                        const char *name, const char *value)
 {
     if (is_none(value) || field == EXPORT_IGNORED || field == EXPORT_COST)
         return;
-    int64_t number;
+    int64_t number = 0;
     if (field == EXPORT_UNKNOWN) {
         /* A text may be one more thing by which rows are grouped; a number may be one more split,
          * which grows with the rest. */
@@ -199,6 +213,10 @@ void export_draft_take(struct export_file *f, struct export_draft *d, enum expor
         export_row_error(f, d, "%s is longer than %d bytes", name, WEIR_EXPORT_NAME_MAX);
         return;
     }
+    if (field != EXPORT_GROUP && !is_plain_text(value)) {
+        export_row_error(f, d, "%s is not UTF-8, or has a control character in it", name);
+        return;
+    }
     memcpy(d->text[field], value, strlen(value) + 1);
     d->text_has[field] = true;
     if (field == EXPORT_GROUP) {
@@ -223,8 +241,8 @@ static bool draft_iso(struct export_file *f, struct export_draft *d, enum export
                       const char *what, int64_t *unix_s, bool *has_time)
 {
     bool has_zone;
-    if (!weir_iso_read(d->text[field], strlen(d->text[field]), unix_s, &has_zone, has_time) || *unix_s > TIME_MAX_S ||
-        *unix_s < 0)
+    if (!weir_iso_read(d->text[field], strlen(d->text[field]), unix_s, &has_zone, has_time) ||
+        *unix_s > TIME_MAX_S || *unix_s < 0)
         return export_row_error(f, d, "the bucket's %s is \"%.40s\", not a date and time", what,
                                 d->text[field]);
     if (!has_zone && field != EXPORT_DATE && !f->is_iso_told) {
