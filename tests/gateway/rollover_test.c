@@ -225,11 +225,18 @@ static void rollover__the_clock_leaps_ahead__waits_60_s_and_says_so_once(void **
     uint64_t trusted_ns = w.reset_ns[day];
     CHECK(trusted_ns >= leapt_ns + 60 * S && trusted_ns <= leapt_ns + 61 * S);
     w.said[0] = '\0';
+    w.wall_ns += DAY * (int64_t)S; /* and again: the minute begins anew */
+    pass(&w, 30 * S);
+    CHECK_STR(w.said, "! the clock was set ahead by 86400 s: windows of budgets that began stay as "
+                      "they are\n");
+    CHECK(w.reset_ns[day] > trusted_ns);
+    trusted_ns = w.reset_ns[day];
+    w.said[0] = '\0';
     pass(&w, trusted_ns - w.now_ns - 1);
     CHECK_INT(window_of(&w, day), MONDAY);
     CHECK_STR(w.said, "");
     pass(&w, 1);
-    CHECK_INT(window_of(&w, day), MONDAY + 30 * DAY);
+    CHECK_INT(window_of(&w, day), MONDAY + 31 * DAY);
     CHECK_INT(weir_rollover_held_back(w.rollover), 0);
     CHECK_STR(w.said, "the clock is believed again: no scope is held in its old window\n");
     world_close(&w);
@@ -331,7 +338,10 @@ static void rollover__a_store_that_is_full_and_slow__gets_there(void **state)
     }
     pass(&w, 20 * S);
     CHECK_INT(w.windows_begun, 50);
-    pass(&w, 15 * S);
+    w.wall_ns += 10 * (int64_t)S;
+    w.now_ns += 10 * S; /* midnight */
+    CHECK_INT(weir_rollover_tick(w.rollover, w.now_ns), w.now_ns + 10 * WEIR_NS_PER_MS);
+    pass(&w, 5 * S);
     CHECK_INT(w.windows_begun, 100);
     for (uint32_t i = 0; i < 50; i++)
         CHECK_INT(window_of(&w, i), MONDAY + DAY);
@@ -386,7 +396,13 @@ static void rollover__answers_of_others__are_left_alone(void **state)
         {.kind = WEIR_LEDGER_SETTLE, .result = WEIR_LEDGER_SETTLED, .tag = 0, .scope = day}};
     for (size_t i = 0; i < WEIR_COUNT(others); i++)
         CHECK(!weir_rollover_answer(w.rollover, &others[i], w.now_ns));
-    pass(&w, (uint64_t)(DAY - 100) * S);
+    pass(&w, (uint64_t)(DAY - 100) * S - 1);
+    w.now_ns++;
+    w.wall_ns++;
+    w.due_ns = weir_rollover_tick(w.rollover, w.now_ns); /* asked; the answer is under way */
+    for (size_t i = 1; i < WEIR_COUNT(others); i++)
+        CHECK(!weir_rollover_answer(w.rollover, &others[i], w.now_ns));
+    turn(&w);
     CHECK_INT(window_of(&w, day), MONDAY + DAY);
     CHECK_INT(w.windows_begun, 2);
     world_close(&w);
