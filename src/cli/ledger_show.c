@@ -219,6 +219,30 @@ static void print_scopes(json_t *scopes, int64_t now_s)
     json_array_foreach(scopes, i, scope) print_notes(scope, now_s);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(cli_json_text(*(json_t *const *)a, "scope"),
+                  cli_json_text(*(json_t *const *)b, "scope"));
+}
+
+/* Memory tells scopes by their names, the file by their numbers. */
+static void sort_scopes(json_t *all)
+{
+    json_t *scopes = json_object_get(all, "scopes"), *sorted = json_array();
+    size_t count = json_array_size(scopes);
+    json_t **list = calloc(count ? count : 1, sizeof *list);
+    for (size_t i = 0; list && i < count; i++)
+        list[i] = json_array_get(scopes, i);
+    if (list)
+        qsort(list, count, sizeof *list, by_name);
+    for (size_t i = 0; list && i < count; i++)
+        json_array_append(sorted, list[i]);
+    free(list);
+    if (json_array_size(sorted) == count)
+        json_object_set(all, "scopes", sorted);
+    json_decref(sorted);
+}
+
 /* All pages as one answer. */
 static int read_all(struct ledger_door *door, const char *scope, json_t **all)
 {
@@ -245,6 +269,7 @@ static int read_all(struct ledger_door *door, const char *scope, json_t **all)
         }
         if (*after == '\0') {
             json_object_set_new(*all, "next", json_null());
+            sort_scopes(*all);
             return CLI_DONE_STATUS;
         }
     }

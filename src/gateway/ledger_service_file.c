@@ -208,7 +208,8 @@ static void add_scope(void *ctx, const struct weir_reader_scope *r)
         .lowered_tok = b->lowered_tok,
         .unmatched_tok = b->unmatched_tok,
         .refunded_tok = b->refunded_tok,
-        .configured_tok = r->is_configured ? r->configured_tok : -1,
+        .configured_tok =
+            r->is_configured && r->configured_tok < WEIR_BALANCE_MAX ? r->configured_tok : -1,
         .held = r->held,
         .lapsed = r->lapsed,
         .refused = -1,

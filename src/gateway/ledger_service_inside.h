@@ -102,7 +102,7 @@ struct service_scope {
     bool unlimited, lapse_refunds;
     int64_t granted_tok, reserved_tok, committed_tok, lapsed_tok, overrun_tok, cut_tok, raised_tok,
         lowered_tok, unmatched_tok, refunded_tok;
-    int64_t configured_tok; /* -1: the configuration never named it */
+    int64_t configured_tok; /* -1: the configuration gave it none */
     int64_t held, lapsed;   /* holds */
     int64_t refused;        /* since the start; -1: not known */
 };
