@@ -425,6 +425,62 @@ claim('a large replay does not pile up for a client that reads nothing', async (
   for (const client of stalled) client.close();
 });
 
+// ---- all at once ----
+
+// Every request is one of a few keys; upstream and clients do at each step what a seed says.
+claim('whatever goes wrong and whenever: no key has two answers, and none is sent again after one began', async (rig) => {
+  const seed = Number(process.env.WEIR_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  let at = seed;
+  const random = (below) => {
+    at = (Math.imul(at, 1103515245) + 12345) & 0x7fffffff;
+    return Math.floor((at / 0x80000000) * below);
+  };
+  const calls = new Map(); // key: what the upstream did with it, in order
+  const upstream = await rig.hand(async (request, response) => {
+    const key = /"user":"(\w+)"/.exec(request.body)[1];
+    const did = calls.get(key) ?? calls.set(key, []).get(key);
+    const what = random(60) === 0 ? '429' : ['whole', 'whole', 'stream', 'cut', 'reset', '500', '400'][random(7)];
+    did.push(what);
+    if (random(3) === 0) await new Promise((resolve) => setTimeout(resolve, random(30)));
+    const unique = `${key}-${did.length}-${random(1e9)}`;
+    if (what === 'reset') return response.socket.destroy();
+    if (what === '429') return response.writeHead(429, { 'retry-after-ms': '1' }).end('{}');
+    if (what === '500' || what === '400') return response.writeHead(Number(what)).end(`{"${unique}":1}`);
+    if (what === 'whole') return response.writeHead(200, { 'x-unique': unique }).end(`{"${unique}":1,"pad":"${'p'.repeat(random(4000))}"}`);
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(`data: {"id":"${unique}"}\n\n`);
+    await new Promise((resolve) => setTimeout(resolve, random(20)));
+    if (what === 'cut') return response.socket.destroy();
+    return response.end('data: [DONE]\n\n');
+  });
+  const gateway = await rig.configured({
+    upstreams: [{ name: 'up', url: `${upstream.url}/v1`, max_in_flight: 6, breaker: { failures: 0, failure_percent: 0 } }],
+    idempotency: { answer: '3KiB', answers: '64KiB' },
+    log: { access: 'off' },
+  });
+  const answers = new Map(); // key: bodies of whole answers
+  const client = async () => {
+    for (let i = 0; i < 25; i++) {
+      const user = `k${random(40)}`;
+      const abort = new AbortController();
+      if (random(5) === 0) setTimeout(() => abort.abort(), random(25));
+      const answer = await postChat(gateway, { headers: keyed(user), user, signal: abort.signal }).catch(() => null);
+      if (answer?.complete && (answer.status === 200 || answer.status === 400) && answer.headers['weir-source'] === undefined) {
+        (answers.get(user) ?? answers.set(user, new Set()).get(user)).add(answer.text);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, client));
+  const told = (key) => `seed ${seed}, key ${key}: ${calls.get(key)}`;
+  for (const [key, bodies] of answers) assert.equal(bodies.size, 1, `${told(key)}\n${[...bodies].join('\n')}`);
+  for (const [key, did] of calls) {
+    const last = did.findIndex((what) => ['whole', 'stream', 'cut', '400'].includes(what));
+    assert.ok(last < 0 || last === did.length - 1, `sent again after its answer began: ${told(key)}`);
+  }
+  const found = await outcomes(gateway);
+  for (const outcome of ['new', 'in_progress', 'replayed', 'lost']) assert.ok(found[outcome] > 0, `${outcome} was never seen, seed ${seed}`);
+});
+
 // ---- clients ----
 
 claim('the SDKs: their own repeats after a 409 in progress get the answer', async (rig) => {
