@@ -45,20 +45,55 @@ static uint8_t scope_chain(const struct weir_ledger *l, const struct scope *s,
     return count;
 }
 
+/* Levels from a scope up to another; WEIR_NONE: that is not above it. */
+static uint32_t scope_levels(const struct weir_ledger *l, uint32_t scope, uint32_t above)
+{
+    uint32_t levels = 0;
+    for (; scope != above; levels++) {
+        if (!l->scopes[scope].parent)
+            return WEIR_NONE;
+        scope = l->scopes[scope].parent - 1;
+    }
+    return levels;
+}
+
+/* Levels that hang below a scope. */
+static uint32_t scope_height(const struct weir_ledger *l, uint32_t scope)
+{
+    uint32_t height = 0;
+    for (uint32_t i = 0; l->scopes[scope].children > 0 && i < l->limits.scopes_max; i++) {
+        uint32_t levels = scope_levels(l, i, scope);
+        if (levels != WEIR_NONE && levels > height)
+            height = levels;
+    }
+    return height;
+}
+
+/* A scope goes to a level, and all below goes with it. */
+static void scope_shift(struct weir_ledger *l, uint32_t scope, uint8_t depth)
+{
+    int by = depth - l->scopes[scope].depth;
+    bool has_children = l->scopes[scope].children > 0;
+    for (uint32_t i = 0; by != 0 && has_children && i < l->limits.scopes_max; i++)
+        if (i != scope && scope_levels(l, i, scope) != WEIR_NONE)
+            l->scopes[i].depth = (uint8_t)(l->scopes[i].depth + by);
+    l->scopes[scope].depth = depth;
+}
+
 struct weir_ledger_answer weir_ledger_scope_set(struct weir_ledger *l, uint32_t scope,
                                                 const struct weir_ledger_rules *rules)
 {
     const struct scope *up = rules->parent == WEIR_NONE ? NULL : scope_find(l, rules->parent);
-    if (scope >= l->limits.scopes_max || rules->parent == scope ||
-        (rules->parent != WEIR_NONE && !up))
+    if (scope >= l->limits.scopes_max || (rules->parent != WEIR_NONE && !up))
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
     if (!rules->unlimited && !amount_ok(rules->granted_tok))
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
     struct scope *s = &l->scopes[scope];
     uint8_t depth = (uint8_t)(up ? up->depth + 1 : 1);
-    /* One with children keeps its level. So the levels below stay right, and as a parent is always
-     * one level higher than its child, no cycle can form. */
-    if (depth > WEIR_LEDGER_DEPTH_MAX || (s->children > 0 && s->depth != depth))
+    if (up && scope_levels(l, rules->parent, scope) != WEIR_NONE)
+        return say(l, WEIR_LEDGER_BAD, WEIR_NONE); /* under itself */
+    /* What hangs below it goes with it. */
+    if (depth > s->depth && depth + scope_height(l, scope) > WEIR_LEDGER_DEPTH_MAX)
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
     if (s->depth == 0 && !ledger_balance_has_room(l))
         return say(l, WEIR_LEDGER_FULL, WEIR_NONE);
@@ -73,7 +108,7 @@ struct weir_ledger_answer weir_ledger_scope_set(struct weir_ledger *l, uint32_t 
     s->parent = up ? rules->parent + 1 : 0;
     if (s->depth == 0)
         balance_tell(l, ledger_balance_new(l, scope, s->window, s->granted, BALANCE_PRESENT));
-    s->depth = depth;
+    scope_shift(l, scope, depth);
     ledger_balance_grant(l, s->balance - 1, s->granted);
     return say(l, WEIR_LEDGER_DONE, WEIR_NONE);
 }

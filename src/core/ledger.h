@@ -194,7 +194,7 @@ struct weir_ledger_stats {
     uint64_t epoch;
     uint32_t held, lapsed, finished;            /* holds by state, now */
     uint64_t results[WEIR_LEDGER_RESULT_COUNT]; /* answers since start */
-    uint64_t clipped; /* settles booked short because a balance reached WEIR_BALANCE_MAX */
+    uint64_t clipped;    /* settles booked short because a balance reached WEIR_BALANCE_MAX */
     int64_t counted_tok; /* what the holds of this epoch count, each once, forgotten ones too */
 };
 
@@ -221,8 +221,9 @@ struct weir_ledger *weir_ledger_init(void *mem, size_t bytes,
  * rules->granted_tok  0 .. WEIR_TOK_MAX. Below what is used is allowed: nothing more is admitted,
  *                     running holds finish
  *
- * Fails:  BAD (ids, amount, the chain would be too deep or the scope has children and would move to
- *         another level), FULL (no balance is free). Nothing is changed then. */
+ * Fails:  BAD (ids, amount, a parent that is below the scope, a chain that would be too deep), FULL
+ * (no balance is free). Nothing is changed then.
+ * Cost:   O(1), and O(scopes) when a scope with children goes to another level. */
 struct weir_ledger_answer weir_ledger_scope_set(struct weir_ledger *l, uint32_t scope,
                                                 const struct weir_ledger_rules *rules);
 /* Forgets a scope and the finished holds that name it. Its id may be given to another as soon as

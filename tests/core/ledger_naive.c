@@ -50,6 +50,14 @@ static int naive_depth(const struct naive *n, uint32_t scope)
     return depth;
 }
 
+static bool naive_is_below(const struct naive *n, uint32_t scope, uint32_t above)
+{
+    for (; scope != WEIR_NONE; scope = n->scopes[scope].parent)
+        if (scope == above)
+            return true;
+    return false;
+}
+
 static int naive_chain(const struct naive *n, uint32_t scope, int *cells)
 {
     int depth = 0;
@@ -208,9 +216,12 @@ static struct weir_ledger_answer naive_scope(struct naive *n, const struct weir_
     if (!op->unlimited && !in_range(op->amount_tok))
         return ANSWER(WEIR_LEDGER_BAD);
     int depth = p == WEIR_NONE ? 1 : naive_depth(n, p) + 1;
-    if (depth > WEIR_LEDGER_DEPTH_MAX ||
-        (n->scopes[s].defined && naive_has_children(n, s) && depth != naive_depth(n, s)))
+    if (naive_is_below(n, p, s) || depth > WEIR_LEDGER_DEPTH_MAX)
         return ANSWER(WEIR_LEDGER_BAD);
+    for (uint32_t i = 0; i < NAIVE_SCOPES; i++)
+        if (naive_defined(n, s) && naive_defined(n, i) && naive_is_below(n, i, s) &&
+            naive_depth(n, i) - naive_depth(n, s) + depth > WEIR_LEDGER_DEPTH_MAX)
+            return ANSWER(WEIR_LEDGER_BAD);
     if (!n->scopes[s].defined && !naive_cell_room(n))
         return ANSWER(WEIR_LEDGER_FULL);
     n->scopes[s].granted = op->unlimited ? WEIR_BALANCE_MAX : op->amount_tok;
