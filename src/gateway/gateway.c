@@ -1,7 +1,6 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +19,6 @@
 #include "net/stream.h"
 
 #define GATEWAY_MODELS_MAX 1024u
-#define GATEWAY_HOLDS_MAX (1u << 20) /* the store's own bound */
-/* A memory store is never asked twice, so few are enough; more would only be memory that fills for
- * as long as the first hundred thousand requests. */
-#define GATEWAY_FINISHED_KEEP 4096u
 #define GATEWAY_EXIT_REFUSED 2
 #define GATEWAY_EXIT_FAULT 3
 #define GATEWAY_EXIT_SECOND_SIGNAL 130
@@ -133,102 +128,6 @@ static bool gateway_make_flow(struct weir_gateway *g)
     }
     weir_gateway_model(g, WEIR_MODEL_OTHER, 0);
     return true;
-}
-
-/* ---- the ledger ---- */
-
-/* Submits, making room by collecting when the queue is full. */
-static void gateway_define_scope(struct weir_gateway *g, uint32_t scope, uint32_t parent,
-                                 bool unlimited, int64_t granted_tok)
-{
-    const struct weir_store_op op = {.ledger = {.kind = WEIR_LEDGER_SCOPE,
-                                                .scope = scope,
-                                                .parent = parent,
-                                                .unlimited = unlimited,
-                                                .amount_tok = granted_tok},
-                                     .deadline_ns = WEIR_NEVER_NS,
-                                     .is_configured = true};
-    while (!weir_store_submit(g->store, &op)) {
-        struct weir_store_answer answers[64];
-        struct pollfd wait = {.fd = weir_store_fd(g->store), .events = POLLIN};
-        size_t n = weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers, 64);
-        if (n == 0)
-            poll(&wait, 1, -1); /* only scopes are in the queue, and they are answered */
-    }
-}
-
-/* The store has answers: the turn's end collects them. The descriptor is the store's to read and close. */
-static void gateway_store_ready(struct weir_io *io, uint32_t events)
-{
-    (void)events;
-    weir_gateway_dirty(
-        (struct weir_gateway *)((char *)io - offsetof(struct weir_gateway, store_io)));
-}
-
-static bool gateway_make_ledger(struct weir_gateway *g)
-{
-    const struct weir_config *c = g->config;
-    uint32_t tenants = c->limits.tenants + WEIR_TENANT_FIRST;
-    const struct weir_memory_store_config memory = {
-        /* Some more: a slot that is given back is free only when the store has answered. */
-        .scopes_max = c->scopes_count + tenants + c->upstreams_count + tenants / 8 + 64,
-        .holds_max = (uint32_t)weir_min_u64(gateway_requests_max(c), GATEWAY_HOLDS_MAX),
-        .finished_keep = GATEWAY_FINISHED_KEEP};
-    g->store = weir_memory_store_open(&memory);
-    if (!g->store)
-        return false;
-    g->store_io.fd = weir_store_fd(g->store);
-    g->store_io.ready = gateway_store_ready;
-    if (g->store_io.fd >= 0 && weir_loop_add(g->loop, &g->store_io) != 0) {
-        g->store_io.fd = -1;
-        return false;
-    }
-    /* Parents before children: the loader has refused cycles, so passes over the list end. */
-    for (uint32_t pass = 0; pass < c->scopes_count; pass++)
-        for (uint32_t i = 0; i < c->scopes_count; i++) {
-            uint32_t depth = 0;
-            for (uint32_t p = c->scopes[i].parent_index; p != WEIR_NONE;
-                 p = c->scopes[p].parent_index)
-                depth++;
-            if (depth == pass)
-                gateway_define_scope(g, weir_gateway_scope(g, i),
-                                     weir_gateway_scope(g, c->scopes[i].parent_index), false,
-                                     c->scopes[i].granted_tok);
-        }
-    return true;
-}
-
-uint32_t weir_gateway_scope(struct weir_gateway *g, uint32_t index)
-{
-    return index == WEIR_NONE ? WEIR_NONE
-                              : weir_store_scope(g->store, g->config->scopes[index].name);
-}
-
-uint32_t weir_gateway_tenant_scope(struct weir_gateway *g, const char *tenant_name)
-{
-    char name[WEIR_STORE_NAME_MAX];
-    snprintf(name, sizeof name, "tenant/%s", tenant_name);
-    return weir_gateway_unlimited_scope(g, name);
-}
-
-uint32_t weir_gateway_unlimited_scope(struct weir_gateway *g, const char *name)
-{
-    uint32_t scope = weir_store_scope(g->store, name);
-    if (scope != WEIR_NONE)
-        gateway_define_scope(g, scope, WEIR_NONE, true, 0);
-    return scope;
-}
-
-void weir_gateway_tenant_scope_forget(struct weir_gateway *g, const char *tenant_name)
-{
-    char name[WEIR_STORE_NAME_MAX];
-    snprintf(name, sizeof name, "tenant/%s", tenant_name);
-    const struct weir_store_op op = {
-        .ledger = {.kind = WEIR_LEDGER_SCOPE_FORGET, .scope = weir_store_scope(g->store, name)},
-        .deadline_ns = WEIR_NEVER_NS};
-    /* Turned away, or answered BUSY: the scope stays defined, and a slot is taken. */
-    bool taken = weir_store_submit(g->store, &op);
-    (void)taken;
 }
 
 /* ---- signals, drain, house-keeping ---- */
@@ -447,7 +346,8 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     g->scratch = malloc(WEIR_SCRATCH_BYTES);
     g->routes = weir_routes_create(c, GATEWAY_MODELS_MAX);
     if (!g->scratch || !g->routes || !weir_metrics_init(&g->metrics, c->upstreams_count) ||
-        !weir_forward_prepare(g) || !gateway_make_flow(g) || !gateway_make_ledger(g) ||
+        !weir_forward_prepare(g) || !gateway_make_flow(g) ||
+        !weir_gateway_ledger_open(g, gateway_requests_max(c), error_text, error_bytes) ||
         !weir_budget_open(g) || !weir_rollover_open(g))
         return false;
     g->turn_hook.run = gateway_turn_end;
@@ -484,9 +384,7 @@ static void gateway_free(struct weir_gateway *g)
     weir_tls_destroy(g->tls);
     weir_tenancy_destroy(g->tenancy);
     weir_keys_close(g->keys);
-    if (g->store && g->store_io.fd >= 0)
-        weir_loop_remove(g->loop, &g->store_io);
-    weir_store_close(g->store);
+    weir_gateway_ledger_close(g);
     weir_rollover_close(g);
     weir_budget_free(g);
     weir_routes_destroy(g->routes);

@@ -6,6 +6,7 @@
  *   forward.c the head that goes upstream
  *   refuse.c  a refusal as an HTTP answer
  *   replay.c  what an idempotency key does for a request
+ *   ledger_open.c  the store and its scopes
  *   gateway.c puts it together, signals, drain
  *
  * One struct weir_request is one client request; it dies when both sides are done with it: the
@@ -153,11 +154,17 @@ void weir_request_log(struct weir_request *r, const struct weir_flow_summary *su
 
 void weir_request_pool_free(struct weir_gateway *g);
 
-/* gateway.c: the store's slot of a scope of the configuration; WEIR_NONE stays so. */
+/* ledger_open.c: opens the store that the configuration names and defines its scopes; requests_max:
+ * holds alive at once. false: error_text says why. Before any request. */
+WEIR_MUST_USE bool weir_gateway_ledger_open(struct weir_gateway *g, uint64_t requests_max,
+                                            char *error_text, size_t error_bytes);
+void weir_gateway_ledger_close(struct weir_gateway *g);
+/* The store's slot of a scope of the configuration; WEIR_NONE stays so. */
 uint32_t weir_gateway_scope(struct weir_gateway *g, uint32_t index);
-/* Defines the implicit scope of a tenant: unlimited, but recorded. WEIR_NONE: no slot is free. */
+/* Defines the implicit scope of a tenant: unlimited, but recorded. WEIR_NONE: no slot is free, or the
+ * store takes nothing now. */
 uint32_t weir_gateway_tenant_scope(struct weir_gateway *g, const char *tenant_name);
-/* Defines a scope of this whole name: unlimited, but recorded. WEIR_NONE: no slot is free. */
+/* The same for a scope of this whole name. */
 uint32_t weir_gateway_unlimited_scope(struct weir_gateway *g, const char *name);
 /* The tenant is gone: its scope's slot may be given to another. */
 void weir_gateway_tenant_scope_forget(struct weir_gateway *g, const char *tenant_name);

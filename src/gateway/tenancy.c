@@ -55,6 +55,7 @@ struct weir_tenancy {
     uint32_t end, max;
     struct tenancy_entry *entries;
     uint32_t oldest, newest;
+    uint32_t overflow_scope;
     uint32_t slots; /* of the digest table, a power of two, at most half full */
     uint32_t digests_now;
     struct tenancy_digest *digests;
@@ -164,8 +165,13 @@ static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
         rules.scope = weir_gateway_scope(t->g, scope);
         rules.strict = t->config->scopes[scope].is_strict;
         rules.overrun_cuts = t->config->scopes[scope].on_overrun == WEIR_CONFIG_OVERRUN_CUT;
-    } else
+    } else {
         rules.scope = weir_gateway_tenant_scope(t->g, t->entries[tenant].name);
+        if (tenant == WEIR_TENANT_OVERFLOW)
+            t->overflow_scope = rules.scope;
+        if (rules.scope == WEIR_NONE) /* no room now: its use is recorded with the others' */
+            rules.scope = t->overflow_scope;
+    }
     t->entries[tenant].has_token_budget = scope != WEIR_NONE || rules.tokens.rate_micro_per_s > 0;
     weir_flow_tenant_set(t->g->flow, tenant, &rules, now_ns);
 }
@@ -246,8 +252,8 @@ struct weir_tenancy *weir_tenancy_create(const struct weir_config *config, struc
     t->key_mode = config->tenants_count > 0 || weir_keys_were_made(keys);
     t->entries[tenancy_new(t, ORIGIN_BUILTIN, "anonymous")].connections_max = 0;
     t->entries[tenancy_new(t, ORIGIN_BUILTIN, "overflow")].connections_max = 0;
-    tenancy_tell_flow(t, WEIR_TENANT_ANONYMOUS, NULL, NULL, now_ns);
     tenancy_tell_flow(t, WEIR_TENANT_OVERFLOW, NULL, NULL, now_ns);
+    tenancy_tell_flow(t, WEIR_TENANT_ANONYMOUS, NULL, NULL, now_ns);
     for (uint32_t i = 0; i < config->tenants_count; i++) {
         const struct weir_config_tenant *c = &config->tenants[i];
         uint32_t tenant = tenancy_new(t, ORIGIN_CONFIG, c->name);
