@@ -20,7 +20,7 @@ static void ledger_say(enum weir_store_say level, const char *text)
     static const enum weir_log_level levels[] = {[WEIR_STORE_SAY_INFO] = WEIR_LOG_INFO,
                                                  [WEIR_STORE_SAY_WARN] = WEIR_LOG_WARN,
                                                  [WEIR_STORE_SAY_ERROR] = WEIR_LOG_ERROR};
-    weir_log_message(NULL, levels[level], "ledger: %s", text);
+    weir_log_message(NULL, levels[level], "%s", text);
 }
 
 static struct weir_store *ledger_store(const struct weir_config *c, uint32_t holds_max,
@@ -81,8 +81,8 @@ static bool ledger_await(struct weir_gateway *g, struct ledger_wait *w, uint32_t
 {
     struct weir_store_answer answers[64];
     for (int ms = 0; w->open > left && ms < LEDGER_SCOPES_MS; ms++) {
-        size_t count = weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers,
-                                          WEIR_COUNT(answers));
+        size_t count =
+            weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers, WEIR_COUNT(answers));
         for (size_t i = 0; i < count; i++, w->open--)
             if (answers[i].result != WEIR_LEDGER_DONE && answers[i].result != WEIR_LEDGER_SAME &&
                 w->failed == WEIR_LEDGER_DONE) {

@@ -344,6 +344,50 @@ PRINT_IDEMPOTENCY(idempotency_keys, keys_now)
 PRINT_IDEMPOTENCY(idempotency_bytes, answers_bytes_now)
 PRINT_IDEMPOTENCY(idempotency_keys_pushed_out, keys_pushed_out)
 PRINT_IDEMPOTENCY(idempotency_answers_pushed_out, answers_pushed_out)
+#define PRINT_STORE(id, expression)                                                                \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        struct weir_store_status status;                                                           \
+        weir_store_status(g->store, &status);                                                      \
+        metrics_add(t, "%s %.9g\n", name, (double)(expression));                                   \
+    }
+PRINT_STORE(store_available, status.is_available)
+PRINT_STORE(store_queue, status.queue_now)
+PRINT_STORE(store_sync, (double)status.sync_ns / 1e9)
+PRINT_STORE(store_batches, status.batches)
+PRINT_STORE(store_ops, status.ops)
+PRINT_STORE(store_rows, status.rows_written)
+PRINT_STORE(store_file, status.file_bytes)
+PRINT_STORE(store_wal, status.wal_bytes)
+
+static void print_store_commit(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    struct weir_store_status status;
+    weir_store_status(g->store, &status);
+    metrics_add(t, "%s{quantile=\"0.5\"} %.9g\n%s{quantile=\"0.99\"} %.9g\n", name,
+                (double)status.commit_p50_ns / 1e9, name, (double)status.commit_p99_ns / 1e9);
+}
+
+/* Of the configuration's scopes only: those of tenants are as many as there are credentials. */
+#define PRINT_SCOPE(id, field)                                                                     \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        for (uint32_t i = 0; i < g->config->scopes_count; i++) {                                   \
+            struct weir_ledger_totals totals;                                                      \
+            char label[300];                                                                       \
+            if (weir_store_totals(g->store, weir_gateway_scope(g, i), &totals))                    \
+                metrics_add(t, "%s{scope=\"%s\"} %lld\n", name,                                    \
+                            metrics_label(label, sizeof label, g->config->scopes[i].name),         \
+                            (long long)(totals.field));                                            \
+        }                                                                                          \
+    }
+PRINT_SCOPE(scope_granted, granted_tok)
+PRINT_SCOPE(scope_reserved, reserved_tok)
+PRINT_SCOPE(scope_committed, committed_tok)
+PRINT_SCOPE(scope_lapsed, lapsed_tok)
+PRINT_SCOPE(scope_overrun, overrun_tok)
+PRINT_SCOPE(scope_unmatched, unmatched_tok)
+PRINT_SCOPE(scope_refused, refused_count)
 
 static void print_connections(struct metrics_text *t, const char *name, struct weir_gateway *g)
 {
@@ -428,6 +472,35 @@ static const struct metrics_row metrics_rows[] = {
     {"weir_idempotency_answers_pushed_out_total", "counter",
      "Answers dropped before their time: idempotency.answers is too small.",
      print_idempotency_answers_pushed_out},
+    {"weir_ledger_available", "gauge",
+     "1: the ledger answers. 0: it cannot be written, and requests are refused.",
+     print_store_available},
+    {"weir_ledger_queue", "gauge", "Operations that wait to be made durable now.",
+     print_store_queue},
+    {"weir_ledger_sync_seconds", "gauge",
+     "One sync of the ledger's disk, measured at the start; 0: in memory.", print_store_sync},
+    {"weir_ledger_commit_seconds", "gauge", "How long the last commits took, by quantile.",
+     print_store_commit},
+    {"weir_ledger_batches_total", "counter", "Batches made durable.", print_store_batches},
+    {"weir_ledger_operations_total", "counter", "Operations in these batches.", print_store_ops},
+    {"weir_ledger_rows_total", "counter", "Rows written to the ledger's file.", print_store_rows},
+    {"weir_ledger_file_bytes", "gauge", "Size of the ledger's file.", print_store_file},
+    {"weir_ledger_wal_bytes", "gauge", "Size of the file's write-ahead log.", print_store_wal},
+    {"weir_scope_granted_tokens", "gauge", "Grant of the scope in its present window.",
+     print_scope_granted},
+    {"weir_scope_reserved_tokens", "gauge", "Tokens set aside for requests under way.",
+     print_scope_reserved},
+    {"weir_scope_committed_tokens", "gauge", "Tokens used in the present window, adjusted.",
+     print_scope_committed},
+    {"weir_scope_lapsed_tokens", "gauge",
+     "Tokens of holds whose gateway died: charged until they are settled or written off.",
+     print_scope_lapsed},
+    {"weir_scope_overrun_tokens", "gauge", "Use above its holds in the present window.",
+     print_scope_overrun},
+    {"weir_scope_unmatched_tokens", "gauge", "Use that no hold preceded in the present window.",
+     print_scope_unmatched},
+    {"weir_scope_refused_total", "counter", "Reserves that this scope refused since the start.",
+     print_scope_refused},
     {"weir_client_connections", "gauge", "Client connections open now.", print_connections},
     {"weir_server_faults_total", "counter",
      "Requests that were not well-formed, too large or too slow, by fault.", print_faults},
