@@ -107,6 +107,8 @@ void sql_publish(struct sql_store *s)
 
 void sql_publish_all(struct sql_store *s)
 {
+    for (uint32_t i = 0; i < s->touched_count; i++)
+        s->slots[s->touched[i]].is_touched = false; /* those that lost their rows too */
     pthread_mutex_lock(&s->copies_lock);
     for (uint32_t slot = 0; slot < s->limits.scopes_max; slot++)
         if (s->slots[slot].id != 0 || s->copies[slot].is_defined)
@@ -290,15 +292,15 @@ static void thread_poison(struct sql_store *s)
     bool is_new = !atomic_exchange(&s->is_poisoned, true);
     sql_rollback(s);
     memcpy(trouble, s->file.trouble, sizeof trouble);
-    sql_file_close(s);
-    batch_keep(s);
-    thread_refuse(s, true);
     publish_trouble(s, trouble);
     if (is_new)
         sql_say(s, WEIR_STORE_SAY_ERROR,
                 "%s. No request is admitted until it works again; what was used is kept in memory "
                 "and written then",
                 trouble);
+    batch_keep(s);
+    thread_refuse(s, true);
+    sql_file_close(s);
 }
 
 /* The file is whole again: what became of the batch whose commit failed? */
@@ -321,11 +323,11 @@ static bool thread_reload(struct sql_store *s)
         return false;
     }
     sql_lock_write(s, s->base.epoch, s->file.seq);
-    thread_resolve(s);
     sql_publish_all(s);
     publish_trouble(s, "");
     atomic_store(&s->is_poisoned, false);
     sql_say(s, WEIR_STORE_SAY_INFO, "ledger %s works again: requests are admitted", s->path);
+    thread_resolve(s);
     return true;
 }
 

@@ -54,6 +54,12 @@ static inline bool rig_heard(const char *part)
     return heard;
 }
 
+#define RIG_HEARD(part)                                                                            \
+    do {                                                                                           \
+        if (!rig_heard(part))                                                                      \
+            fail_msg("%s:%d: not said: %s; said:\n%s", __FILE__, __LINE__, part, rig_said);        \
+    } while (0)
+
 static inline void rig_forget_said(void)
 {
     pthread_mutex_lock(&rig_said_lock);
