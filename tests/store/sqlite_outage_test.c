@@ -98,8 +98,8 @@ static void outage__64_callers__share_a_sync(void **state)
         } while (collect(&r, 1, &answer, 1) == 1);
     }
     weir_store_status(r.st, &after);
-    CHECK_MSG(ops >= 20 * (gate_syncs() - syncs), "%llu ops in %llu syncs",
-              (unsigned long long)ops, (unsigned long long)(gate_syncs() - syncs));
+    CHECK_MSG(ops >= 20 * (gate_syncs() - syncs), "%llu ops in %llu syncs", (unsigned long long)ops,
+              (unsigned long long)(gate_syncs() - syncs));
     CHECK(after.ops - before.ops >= 20 * (after.batches - before.batches));
     CHECK(after.commit_p50_ns > 0 && after.commit_p99_ns >= after.commit_p50_ns);
     gate_open();
@@ -273,8 +273,8 @@ static void outage__stuck_for_two_seconds__one_waits_and_the_rest_is_turned_away
     CHECK(!submit(&r, WEIR_LEDGER_RESERVE, scope, c, 1, 9000 * MS));
     CHECK(!submit(&r, WEIR_LEDGER_EXTEND, scope, held, 6, 9000 * MS));
     CHECK(submit(&r, WEIR_LEDGER_SETTLE, scope, held, 4, WEIR_NEVER_NS)); /* always */
-    CHECK_INT(collect(&r, 5000 * MS, answers, 4), 2); /* a and b */
-    CHECK(submit(&r, WEIR_LEDGER_RESERVE, scope, c, 1, 9000 * MS)); /* one may wait */
+    CHECK_INT(collect(&r, 5000 * MS, answers, 4), 2);                     /* a and b */
+    CHECK(submit(&r, WEIR_LEDGER_RESERVE, scope, c, 1, 9000 * MS));       /* one may wait */
     CHECK(!submit(&r, WEIR_LEDGER_RESERVE, scope, d, 1, 9000 * MS));
     gate_open();
     expect(&r, WEIR_LEDGER_ADJUST, 0, "done");
