@@ -13,11 +13,13 @@ struct weir_zone {
     char name[WEIR_ZONE_NAME_MAX];
 };
 
-/* A name of the database, and no path out of it, offset or rule, which the library would take. */
+/* A name of the database, and no path out of it, offset or rule, which the library would take. All
+ * names begin with a capital; what does not is the database's own (right/, which counts leap
+ * seconds, posixrules, localtime). */
 static bool is_name(const char *name)
 {
     size_t bytes = strlen(name);
-    return bytes > 0 && bytes < WEIR_ZONE_NAME_MAX && g_ascii_isalpha(name[0]) &&
+    return bytes > 0 && bytes < WEIR_ZONE_NAME_MAX && g_ascii_isupper(name[0]) &&
            name[bytes - 1] != '/' && !strstr(name, "//") &&
            name[strspn(
                name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-/")] == '\0';
@@ -34,11 +36,19 @@ bool weir_zone_database_exists(void)
     return access(weir_zone_database(), R_OK | X_OK) == 0;
 }
 
+/* Whether there is a file of that name and it is a zone: the library complains about others on
+ * standard error. */
 static bool is_in_database(const char *name)
 {
-    char path[4096];
+    char path[4096], magic[4] = "";
     int bytes = snprintf(path, sizeof path, "%s/%s", weir_zone_database(), name);
-    return bytes > 0 && (size_t)bytes < sizeof path && access(path, R_OK) == 0;
+    FILE *file = bytes > 0 && (size_t)bytes < sizeof path ? fopen(path, "re") : NULL;
+    if (!file)
+        return false;
+    bool is_zone = fread(magic, 1, sizeof magic, file) == sizeof magic &&
+                   memcmp(magic, "TZif", sizeof magic) == 0;
+    fclose(file);
+    return is_zone;
 }
 
 struct weir_zone *weir_zone_open(const char *name)
@@ -48,7 +58,7 @@ struct weir_zone *weir_zone_open(const char *name)
         return NULL;
     GTimeZone *glib = is_utc ? g_time_zone_new_utc() : g_time_zone_new_identifier(name);
     if (!glib)
-        return NULL; /* a folder, a list, or another file that is no zone */
+        return NULL;
     struct weir_zone *zone = calloc(1, sizeof *zone);
     if (!zone) {
         g_time_zone_unref(glib);

@@ -353,6 +353,9 @@ static void zone__what_is_no_name__is_none(void **state)
                                         "CET-1CEST",
                                         "CET-1CEST,M3.5.0,M10.5.0/3",
                                         "tzdata.zi",
+                                        "leapseconds",
+                                        "posixrules",
+                                        "right/Europe/Berlin",
                                         "zone.tab",
                                         "Europe/Berlin\n",
                                         "a name that is much longer than any zone's that was "
