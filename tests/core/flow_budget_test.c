@@ -334,6 +334,36 @@ static void flow__the_window_begins_between_the_answer_and_its_arrival__asks_aga
     finish_all(&p.sim);
 }
 
+/* Two wait for one hold to end; then the first finds the budget spent and leaves the line: the one
+ * behind it is asked at once. */
+static void flow__the_head_of_the_line_finds_it_spent__the_one_behind_is_asked(void **state)
+{
+    (void)state;
+    static const enum weir_exhausted_policy policies[] = {
+        WEIR_EXHAUSTED_REFUSE, WEIR_EXHAUSTED_FALLBACK, WEIR_EXHAUSTED_QUEUE};
+    for (size_t i = 0; i < WEIR_COUNT(policies); i++) {
+        struct spent p;
+        spent_config(&p);
+        p.config.scopes[0].policy = policies[i];
+        p.config.scopes[0].period_ns = 30 * SECOND;
+        sim_open(&p.sim, &p.config);
+        struct weir_arrival a = sim_arrival(&p.sim, 0, 4, 100, 60 * SECOND);
+        uint32_t first = sim_arrive(&p.sim, &a);
+        a = sim_arrival(&p.sim, 0, 4, 300, 60 * SECOND);
+        sim_grant(&p.sim, 0, p.sim.requests[first].reserve_tok + 308);
+        uint32_t large = sim_arrive(&p.sim, &a);
+        a = sim_arrival(&p.sim, 0, 4, 10, 60 * SECOND);
+        uint32_t small = sim_arrive(&p.sim, &a);
+        CHECK_INT(waiters_now(&p.sim), 2);
+        CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 100 * SECOND));
+        CHECK_INT(wait_of(&p.sim, small), 1000 * MS);
+        CHECK_INT(p.sim.requests[large].refusal, policies[i] == WEIR_EXHAUSTED_REFUSE
+                                                     ? WEIR_REFUSAL_BUDGET_EXHAUSTED
+                                                     : WEIR_REFUSAL_NONE);
+        finish_all(&p.sim);
+    }
+}
+
 /* --- an answer that passes its hold --- */
 
 /* One stream of 3,000 tokens of output, seen ten times on its way, under a hold for 100 of them:
@@ -509,6 +539,7 @@ int main(void)
         cmocka_unit_test(flow__a_large_one_waits_for_the_window__a_small_one_of_the_tenant_passes),
         cmocka_unit_test(flow__a_grant_is_raised__who_waits_for_the_window_goes_at_once),
         cmocka_unit_test(flow__the_window_begins_between_the_answer_and_its_arrival__asks_again),
+        cmocka_unit_test(flow__the_head_of_the_line_finds_it_spent__the_one_behind_is_asked),
         cmocka_unit_test(flow__an_answer_passes_its_hold__asks_for_a_quarter_more_at_a_time),
         cmocka_unit_test(flow__the_limit_is_the_requests_own__nothing_is_asked),
         cmocka_unit_test(
