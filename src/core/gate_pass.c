@@ -325,9 +325,14 @@ void weir_gate_release(struct weir_gate *g, uint32_t waiter, const struct weir_g
                        uint64_t now_ns)
 {
     struct gate_waiter *w = &g->waiters[waiter];
+    struct weir_lanes *lanes = g->pools[w->pool].lanes;
     uint64_t used_uwork = pass_give_back(g, waiter, used, now_ns);
-    weir_lanes_correct(g->pools[w->pool].lanes, w->lane, w->tenant,
-                       (int64_t)used_uwork - (int64_t)w->work_uwork);
+    if (used->outcome == WEIR_BREAKER_UNUSED) { /* as if it had never been chosen */
+        weir_lanes_put_back(lanes, w->lane, w->tenant, waiter, w->work_uwork);
+        weir_lanes_remove(lanes, waiter);
+        return;
+    }
+    weir_lanes_correct(lanes, w->lane, w->tenant, (int64_t)used_uwork - (int64_t)w->work_uwork);
 }
 
 bool weir_gate_has_target(struct weir_gate *g, uint32_t waiter, uint64_t now_ns)
