@@ -63,6 +63,9 @@ struct sim_config {
     uint64_t stuck_from_ns, stuck_until_ns;
     /* Delay of the ledger's answers; NULL: at once. A negative one: the ledger is not available. */
     int64_t (*ledger_delay)(struct sim *sim);
+    /* May answer a RESERVE in the ledger's place, after so long; NULL: never does. */
+    bool (*ledger_says)(struct sim *sim, const struct sim_request *r,
+                        enum weir_reserve_answer *answer, uint64_t *delay_ns);
     void (*plan)(struct sim *sim, const struct sim_request *r, uint32_t upstream,
                  struct sim_plan *plan);
     void *user;

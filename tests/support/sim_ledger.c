@@ -139,17 +139,18 @@ void sim_ledger_reserve(struct sim *sim, uint32_t request, const struct weir_eff
     enum weir_reserve_answer answer = WEIR_RESERVE_UNAVAILABLE;
     if (delay >= 0)
         answer = ledger_decide(sim, e->scope, r->hold_window, e->tokens, e->tokens);
+    uint64_t said_ns;
+    if (sim->config.ledger_says && sim->config.ledger_says(sim, r, &answer, &said_ns))
+        at_ns = sim->now_ns + said_ns;
     r->hold = answer == WEIR_RESERVE_HELD ? SIM_HOLD_HELD : SIM_HOLD_NONE;
     struct weir_reserve_told told = ledger_told(sim, r, answer, e->scope);
     if (!sim->config.ledger_delay && at_ns == sim->now_ns) {
         ledger_tell(sim, request, &told);
         return;
     }
-    sim_events_push(sim,
-                    (struct sim_event){.kind = SIM_RESERVE_ANSWER,
-                                       .at_ns = sim->now_ns + (uint64_t)(delay > 0 ? delay : 0),
-                                       .request = request,
-                                       .told = told});
+    sim_events_push(
+        sim, (struct sim_event){
+                 .kind = SIM_RESERVE_ANSWER, .at_ns = at_ns, .request = request, .told = told});
 }
 
 void sim_ledger_extend(struct sim *sim, uint32_t request, const struct weir_effect *e)
@@ -172,12 +173,11 @@ void sim_ledger_extend(struct sim *sim, uint32_t request, const struct weir_effe
         answer = ledger_decide(sim, e->scope, r->hold_window, e->tokens - r->held_tok, e->tokens);
     if (answer == WEIR_RESERVE_HELD)
         r->held_tok = e->tokens;
-    sim_events_push(sim,
-                    (struct sim_event){.kind = SIM_EXTEND_ANSWER,
-                                       .at_ns = sim->now_ns + (uint64_t)(delay > 0 ? delay : 0),
-                                       .request = request,
-                                       .a = answer,
-                                       .b = e->scope});
+    sim_events_push(sim, (struct sim_event){.kind = SIM_EXTEND_ANSWER,
+                                            .at_ns = at_ns,
+                                            .request = request,
+                                            .a = answer,
+                                            .b = e->scope});
 }
 
 static void ledger_extended(struct sim *sim, const struct sim_event *e)
