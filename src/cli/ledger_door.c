@@ -12,9 +12,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DOOR_TOKEN_BYTES 128
+#define DOOR_TRIES 40
+#define DOOR_PAUSE_NS 50000000 /* 2 s in all */
 
 struct ledger_door {
     const char *command; /* "weir ledger show": before every message */
@@ -78,6 +81,12 @@ static enum lock look_at_lock(const char *path, struct lock_line *line)
     close(fd);
     errno = error;
     return state;
+}
+
+bool ledger_door_is_taken(const char *path)
+{
+    struct lock_line line;
+    return look_at_lock(path, &line) == LOCK_TAKEN;
 }
 
 bool ledger_door_lock_line(const char *path, uint64_t *epoch, int64_t *seq)
@@ -163,20 +172,54 @@ static int check_same(struct ledger_door *door, int pid)
     return same ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
 }
 
+/* false: the configuration leaves the port to chance. */
+static bool admin_address(const struct ledger_door *door, char *out, size_t out_bytes)
+{
+    const struct weir_config_addr *admin = &door->config->admin;
+    snprintf(out, out_bytes, strchr(admin->host, ':') ? "[%s]:%u" : "%s:%u", admin->host,
+             admin->port);
+    return admin->port != 0;
+}
+
 static int open_configured_live(struct ledger_door *door, const char *token_file)
 {
     char address[300];
-    const struct weir_config_addr *admin = &door->config->admin;
-    if (admin->port == 0) {
+    if (!admin_address(door, address, sizeof address)) {
         fprintf(stderr,
                 "%s: the configuration leaves the gateway's admin port to chance: give it "
                 "with --admin A:P\n",
                 door->command);
         return CLI_USAGE_STATUS;
     }
-    snprintf(address, sizeof address, strchr(admin->host, ':') ? "[%s]:%u" : "%s:%u", admin->host,
-             admin->port);
     return open_live(door, address, token_file);
+}
+
+/* Whether anything serves HTTP at the configured admin address. */
+static bool is_answered(const struct ledger_door *door)
+{
+    char address[300], error_text[400];
+    const char *text;
+    bool sent;
+    if (!admin_address(door, address, sizeof address))
+        return false;
+    struct ledger_http *h = ledger_http_open(address, "", error_text, sizeof error_text);
+    bool answered =
+        h && ledger_http_ask(h, "/healthz", NULL, &text, &sent, error_text, sizeof error_text) != 0;
+    ledger_http_close(h);
+    return answered;
+}
+
+/* Who has the ledger. Another command that changes it at rest has it for a moment only, and answers
+ * nowhere: it is waited for. */
+static enum lock wait_for_owner(const struct ledger_door *door, struct lock_line *line)
+{
+    enum lock lock = look_at_lock(door->file, line);
+    for (int i = 0; i < DOOR_TRIES && lock == LOCK_TAKEN && !is_answered(door); i++) {
+        const struct timespec pause = {.tv_nsec = DOOR_PAUSE_NS};
+        nanosleep(&pause, NULL);
+        lock = look_at_lock(door->file, line);
+    }
+    return lock;
 }
 
 static int open_file(struct ledger_door *door, const char *token_file)
@@ -193,7 +236,7 @@ static int open_file(struct ledger_door *door, const char *token_file)
                     strerror(errno));
         return CLI_USAGE_STATUS;
     }
-    switch (look_at_lock(door->file, &line)) {
+    switch (wait_for_owner(door, &line)) {
     case LOCK_TAKEN: {
         int status = open_configured_live(door, token_file);
         return status == CLI_DONE_STATUS ? check_same(door, line.pid) : status;

@@ -43,6 +43,8 @@ void ledger_door_close(struct ledger_door *door); /* NULL is fine */
  * NULL: it is not right, and that was said. */
 WEIR_MUST_USE struct weir_config *ledger_door_load(const struct cli_command *command,
                                                    const struct cli_args *args);
+/* Whether a process has the ledger now. */
+bool ledger_door_is_taken(const char *path);
 /* What the lock file beside a ledger remembers. false: a process has it, there is none, or it says
  * nothing. */
 WEIR_MUST_USE bool ledger_door_lock_line(const char *path, uint64_t *epoch, int64_t *seq);

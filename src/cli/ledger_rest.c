@@ -1,5 +1,6 @@
 #include "cli/ledger_rest.h"
 
+#include "cli/ledger_door.h"
 #include "gateway/ledger_service.h"
 #include "store/reader.h"
 #include "store/store.h"
@@ -13,6 +14,7 @@
 #define REST_HOLDS 1024u
 #define REST_SCOPES_SPARE 64u
 #define REST_WAIT_MS 20
+#define REST_TRIES 150 /* 3 s in all */
 #define REST_DEFINE_NS (10 * WEIR_NS_PER_S)
 #define REST_MEASURE_NS WEIR_NS_PER_S
 
@@ -215,13 +217,27 @@ static bool rest_define_all(struct ledger_rest *rest, struct rest_scopes *all)
     return rest->defined == submitted;
 }
 
+/* Opens the store. Another command may have been faster: it is done in a moment. */
+static struct weir_store *rest_store_own(const char *path, const struct weir_sqlite_config *config,
+                                         char *error_text, size_t error_bytes)
+{
+    struct weir_store *store = NULL;
+    for (int i = 0; i < REST_TRIES; i++) {
+        store = weir_sqlite_store_open(config, error_text, error_bytes);
+        if (store || !ledger_door_is_taken(path))
+            break;
+        poll(NULL, 0, REST_WAIT_MS);
+    }
+    return store;
+}
+
 /* Opens the store and gives it the scopes. */
 static bool rest_store_open(struct ledger_rest *rest, struct rest_scopes *scopes, char *error_text,
                             size_t error_bytes)
 {
     struct weir_sqlite_config config = rest_store_config(rest->path, rest->config);
     config.scopes_max += (uint32_t)weir_min_u64(scopes->count, 1u << 20);
-    rest->store = weir_sqlite_store_open(&config, error_text, error_bytes);
+    rest->store = rest_store_own(rest->path, &config, error_text, error_bytes);
     if (!rest->store || !rest_serve(rest))
         return false;
     if (rest_define_all(rest, scopes))
