@@ -425,6 +425,78 @@ claim('a large replay does not pile up for a client that reads nothing', async (
   for (const client of stalled) client.close();
 });
 
+// ---- restarts ----
+
+claim('after a crash: what was or may have been charged is lost and says so; what cost nothing, or was void, is free', async (rig) => {
+  const held = new Map();
+  const upstream = await rig.hand((request, response, number) => {
+    const name = /"user":"(\w+)"/.exec(request.body)?.[1];
+    if (name === 'ill') return response.writeHead(500, { 'content-type': 'application/json' }).end('{}');
+    if (name === 'held' || name === 'other') return held.set(name, response);
+    response.setHeader('x-number', number);
+    return chatAnswer(response);
+  });
+  const state = rig.folder();
+  const keys = Object.fromEntries(['alpha', 'beta'].map((name) => [name, rig.newKey({ state }, name)]));
+  const config = {
+    upstreams: [{ name: 'up', url: `${upstream.url}/v1`, max_in_flight: 2, breaker: { failures: 0, failure_percent: 0 } }],
+    tenants: [{ name: 'alpha' }, { name: 'beta' }],
+    ledger: `${state}/ledger.db`,
+    limits: { max_wait: '500ms' },
+  };
+  const before = await rig.configured(config, {}, state);
+  const ask = (gateway, user, tenant = 'alpha') => postChat(gateway, { key: keys[tenant], headers: keyed(user), user });
+  assert.equal((await ask(before, 'ill')).status, 500);
+  const crashed = ask(before, 'held').catch(() => 'crashed');
+  const other = ask(before, 'other');
+  await until('both are under way', () => held.size === 2);
+  assert.equal((await ask(before, 'queued')).json.error.code, 'queue_timeout');
+  chatAnswer(held.get('other'));
+  assert.equal((await other).status, 200);
+  const done = await ask(before, 'done');
+  assert.equal(done.status, 200);
+  assertReplay(await ask(before, 'done'), done);
+  // Whatever was settled or void before this one's hold is in the file with it.
+  assert.equal((await ask(before, 'last')).status, 200);
+  const sent = upstream.received.length;
+  before.signal('SIGKILL');
+  await before.exit;
+  assert.equal(await crashed, 'crashed');
+
+  const after = await rig.configured(config, {}, state);
+  for (const user of ['done', 'held', 'other', 'last']) {
+    const lost = await ask(after, user);
+    assertLost(lost, /came at (\S+Z), and its answer was lost when the gateway restarted at (\S+Z)/);
+    const [, created, restarted] = /came at (\S+Z), .* restarted at (\S+Z)/.exec(lost.json.error.message);
+    assert.ok(Date.parse(created) <= Date.parse(restarted) && Date.now() - Date.parse(created) < 60_000, lost.text);
+  }
+  assertMismatch(await postChat(after, { key: keys.alpha, headers: keyed('done'), user: 'something' }));
+  assert.equal(upstream.received.length, sent, 'nothing was sent twice');
+  assert.equal((await ask(after, 'queued')).status, 200);
+  assert.equal((await ask(after, 'ill')).status, 500);
+  assert.equal((await ask(after, 'done', 'beta')).status, 200, 'of another tenant');
+  assert.equal((await ask(after, 'new')).status, 200);
+  assert.equal(upstream.received.length, sent + 4);
+  assert.deepEqual((await outcomes(after)).lost, 4);
+});
+
+claim('after a restart in order, and with keys younger than they are kept only', async (rig) => {
+  const upstream = await numbering(rig);
+  const state = rig.folder();
+  const config = (keep) => ({ upstreams: [{ name: 'up', url: `${upstream.url}/v1` }], ledger: `${state}/ledger.db`, idempotency: { keep } });
+  const first = await rig.configured(config('1h'), {}, state);
+  assert.equal((await postChat(first, { headers: keyed('r') })).status, 200);
+  await first.stop();
+  const second = await rig.configured(config('1h'), {}, state);
+  assertLost(await postChat(second, { headers: keyed('r') }), /restarted/);
+  await second.stop();
+  const third = await rig.configured({ ...config('1h'), ledger: 'memory' }, {}, state);
+  assert.equal((await postChat(third, { headers: keyed('r') })).status, 200, 'a ledger in memory knows nothing');
+  await third.stop();
+  const fourth = await rig.configured(config('1s'), {}, state);
+  await until('it is over', async () => (await postChat(fourth, { headers: keyed('r') })).status === 200, 5000);
+});
+
 // ---- all at once ----
 
 // Every request is one of a few keys; upstream and clients do at each step what a seed says.
