@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/num.h"
+
 /* Ratios are in 65,536ths. */
 #define RATIO_ONE UINT32_C(65536)
 #define RATIO_NEW (RATIO_ONE * 6 / 5)
@@ -287,6 +289,20 @@ void weir_estimator_coverage(const struct weir_estimator *e, uint32_t model,
 {
     WEIR_INVARIANT(model < e->rules.models_max);
     *coverage = e->models[model].coverage;
+}
+
+uint32_t weir_coverage_percent_at(const struct weir_coverage *coverage, uint32_t permille)
+{
+    WEIR_INVARIANT(permille <= 1000);
+    uint64_t below = 0, want = weir_muldiv_ceil(coverage->samples, permille, 1000);
+    if (coverage->samples == 0)
+        return 0;
+    for (uint32_t bin = 0; bin < WEIR_COVERAGE_BINS - 1; bin++) {
+        below += coverage->bins[bin];
+        if (below >= want)
+            return weir_coverage_percent[bin];
+    }
+    return UINT32_MAX;
 }
 
 uint64_t weir_estimate_output_tok(uint64_t output_bytes)

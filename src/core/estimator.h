@@ -98,6 +98,10 @@ void weir_estimator_learn(struct weir_estimator *e, struct weir_estimator_pair p
 void weir_estimator_coverage(const struct weir_estimator *e, uint32_t model,
                              struct weir_coverage *coverage);
 
+/* The upper edge of the bin in which that share of the samples ends, in percent of the actual: 500
+ * is the median. 0: no samples. UINT32_MAX: in the last bin, which has no edge. */
+uint32_t weir_coverage_percent_at(const struct weir_coverage *coverage, uint32_t permille);
+
 /* Tokens of so many bytes of answer text, when the provider never told: rounded up, upper side. */
 uint64_t weir_estimate_output_tok(uint64_t output_bytes);
 

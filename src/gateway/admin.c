@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/num.h"
 #include "gateway/ledger_service.h"
 #include "gateway/rollover.h"
 #include "gateway/state.h"
@@ -55,6 +56,29 @@ static json_t *admin_limit(const struct weir_flow_limit *limit)
                      admin_u64(limit->remaining), "reset_s", admin_seconds(limit->reset_ns));
 }
 
+/* How good the estimates of each model were. Ratios in percent of the actual; null: above 1600. */
+static json_t *admin_estimates(struct weir_gateway *g)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < g->models_set; i++) {
+        struct weir_coverage coverage;
+        weir_flow_coverage(g->flow, i, &coverage);
+        if (coverage.samples == 0)
+            continue;
+        uint32_t p50 = weir_coverage_percent_at(&coverage, 500);
+        uint32_t p95 = weir_coverage_percent_at(&coverage, 950);
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "model",
+                      weir_routes_model_name(g->routes, i), "samples", admin_u64(coverage.samples),
+                      "under", admin_u64(coverage.under), "under_ppm",
+                      admin_u64(weir_muldiv_ceil(coverage.under, 1000000, coverage.samples)),
+                      "p50_percent", p50 == UINT32_MAX ? json_null() : admin_u64(p50),
+                      "p95_percent", p95 == UINT32_MAX ? json_null() : admin_u64(p95)));
+    }
+    return list;
+}
+
 static json_t *admin_status(struct weir_gateway *g)
 {
     struct weir_flow_view v;
@@ -70,7 +94,7 @@ static json_t *admin_status(struct weir_gateway *g)
                                 json_integer(before + (json_int_t)g->metrics.refusals[i]));
     }
     return json_pack(
-        "{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+        "{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
         WEIR_VERSION, "phase", g->drain_until_ns == WEIR_NEVER_NS ? "serving" : "draining",
         "uptime_s", admin_seconds(weir_loop_now_ns(g->loop) - g->started_ns), "tenancy",
         weir_tenancy_is_key_mode(g->tenancy) ? "keys" : "pass-through", "requests",
@@ -78,7 +102,7 @@ static json_t *admin_status(struct weir_gateway *g)
         admin_u64(v.in_flight_now), "holds", admin_u64(v.holds_now), "waiting_bytes",
         admin_u64(v.waiting_bytes_now), "connections",
         admin_u64(weir_server_connections(g->server)), "finished", admin_u64(g->metrics.finished),
-        "refusals", refusals, "ledger",
+        "refusals", refusals, "estimates", admin_estimates(g), "ledger",
         json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:o}", "store", g->store->type->name, "epoch",
                   admin_u64(ledger.epoch), "held", admin_u64(ledger.held), "lapsed",
                   admin_u64(ledger.lapsed), "finished", admin_u64(ledger.finished),

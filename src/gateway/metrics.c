@@ -7,6 +7,7 @@
 
 #include "gateway/state.h"
 
+#define METRICS_MODEL_BYTES 512
 #define METRICS_FAILURES (WEIR_CALL_E_DESCRIPTORS + 1)
 #define METRICS_UNCOUNTED_WARN                                                                     \
     20 /* metered requests in a row that counted nothing: something is off */
@@ -389,6 +390,65 @@ PRINT_SCOPE(scope_overrun, overrun_tok)
 PRINT_SCOPE(scope_unmatched, unmatched_tok)
 PRINT_SCOPE(scope_refused, refused_count)
 
+/* The next label, from *model on, under whose models something was learned, with their sum. */
+static bool metrics_next_model(struct weir_gateway *g, uint32_t *model,
+                               char label[METRICS_MODEL_BYTES], struct weir_coverage *sum)
+{
+    for (; *model < g->models_set; (*model)++) {
+        const char *text = weir_routes_model_label(g->routes, *model);
+        uint32_t first = 0;
+        while (weir_routes_model_label(g->routes, first) != text)
+            first++;
+        if (first < *model)
+            continue;
+        *sum = (struct weir_coverage){0};
+        for (uint32_t i = first; i < g->models_set; i++) {
+            struct weir_coverage one;
+            if (weir_routes_model_label(g->routes, i) != text)
+                continue;
+            weir_flow_coverage(g->flow, i, &one);
+            sum->samples += one.samples;
+            sum->under += one.under;
+            for (uint32_t bin = 0; bin < WEIR_COVERAGE_BINS; bin++)
+                sum->bins[bin] += one.bins[bin];
+        }
+        if (sum->samples == 0)
+            continue;
+        metrics_label(label, METRICS_MODEL_BYTES, text);
+        (*model)++;
+        return true;
+    }
+    return false;
+}
+
+#define PRINT_ESTIMATE(id, field)                                                                  \
+    static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
+    {                                                                                              \
+        struct weir_coverage coverage;                                                             \
+        char label[METRICS_MODEL_BYTES];                                                           \
+        for (uint32_t model = 0; metrics_next_model(g, &model, label, &coverage);)                 \
+            metrics_add(t, "%s{model=\"%s\"} %llu\n", name, label,                                 \
+                        (unsigned long long)coverage.field);                                       \
+    }
+PRINT_ESTIMATE(estimate_samples, samples)
+PRINT_ESTIMATE(estimate_under, under)
+
+static void print_estimate_ratio(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    static const uint32_t permilles[] = {500, 950};
+    struct weir_coverage coverage;
+    char label[METRICS_MODEL_BYTES];
+    for (uint32_t model = 0; metrics_next_model(g, &model, label, &coverage);)
+        for (size_t i = 0; i < WEIR_COUNT(permilles); i++) {
+            uint32_t percent = weir_coverage_percent_at(&coverage, permilles[i]);
+            metrics_add(t, "%s{model=\"%s\",quantile=\"%g\"} ", name, label, permilles[i] / 1000.0);
+            if (percent == UINT32_MAX)
+                metrics_add(t, "+Inf\n");
+            else
+                metrics_add(t, "%.9g\n", percent / 100.0);
+        }
+}
+
 static void print_connections(struct metrics_text *t, const char *name, struct weir_gateway *g)
 {
     metrics_add(t, "%s %u\n", name, weir_server_connections(g->server));
@@ -460,6 +520,17 @@ static const struct metrics_row metrics_rows[] = {
      print_recorded},
     {"weir_limiters_idle", "gauge",
      "Tenants whose token limit counted nothing over their last 100 answers.", print_limiters_idle},
+    {"weir_estimate_samples_total", "counter",
+     "Answers that told their input tokens, against which the estimate was held, by model.",
+     print_estimate_samples},
+    {"weir_estimate_under_total", "counter",
+     "Those that had more input tokens than estimated: about 1 in 100 at the default quantile.",
+     print_estimate_under},
+    {"weir_estimate_ratio", "gauge",
+     "Estimate over actual input tokens: at most this for that share of the answers (upper edge of "
+     "a "
+     "bin: 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 8, 16).",
+     print_estimate_ratio},
     {"weir_ledger_answers_total", "counter", "Answers of the ledger, by result.", print_ledger},
     {"weir_idempotency_requests_total", "counter",
      "Requests with an idempotency key, by what was found.", print_idempotency},

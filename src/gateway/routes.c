@@ -5,6 +5,9 @@
 
 #define MODEL_NAME_BYTES 256
 
+/* One pointer, by which labels are told apart. */
+static const char route_other[] = "other";
+
 struct route_model {
     char name[MODEL_NAME_BYTES + 1];
     uint16_t bytes;
@@ -33,7 +36,7 @@ bool weir_model_listed(const char *const *list, uint32_t count, struct weir_slic
                        const char **matched)
 {
     if (count == 0) {
-        *matched = "other";
+        *matched = route_other;
         return true;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -64,12 +67,12 @@ static void route_resolve(const struct weir_config *config, struct route_model *
     for (int d = 0; d < 2; d++) {
         size_t best = 0;
         m->pool[d] = WEIR_NONE;
-        m->label[d] = "other";
+        m->label[d] = route_other;
         for (uint32_t p = 0; p < config->pools_count; p++) {
             const struct weir_config_pool *pool = &config->pools[p];
             for (uint32_t i = 0; i < pool->upstreams_count; i++) {
                 const struct weir_config_upstream *u = &config->upstreams[pool->upstreams[i]];
-                const char *label = "other";
+                const char *label = route_other;
                 if (!route_speaks(u, (enum weir_dialect)d))
                     continue;
                 if (named && !weir_model_listed(u->models, u->models_count,
@@ -129,7 +132,7 @@ static uint32_t route_hash(struct weir_slice name)
 struct weir_route weir_routes_find(struct weir_routes *routes, enum weir_dialect dialect,
                                    struct weir_slice model)
 {
-    struct weir_route out = {WEIR_MODEL_OTHER, routes->unnamed.pool[dialect], "other"};
+    struct weir_route out = {WEIR_MODEL_OTHER, routes->unnamed.pool[dialect], route_other};
     if (model.bytes == 0)
         return out;
     uint32_t at = route_hash(model) & (routes->chains - 1);
@@ -175,5 +178,13 @@ int64_t weir_routes_cost_tok(const struct weir_routes *routes, struct weir_slice
 
 const char *weir_routes_model_name(const struct weir_routes *routes, uint32_t model)
 {
-    return model > 0 && model < routes->models_now ? routes->models[model].name : "other";
+    return model > 0 && model < routes->models_now ? routes->models[model].name : route_other;
+}
+
+const char *weir_routes_model_label(const struct weir_routes *routes, uint32_t model)
+{
+    if (model == WEIR_MODEL_OTHER || model >= routes->models_now)
+        return routes->unnamed.label[0];
+    const struct route_model *m = &routes->models[model];
+    return m->pool[0] != WEIR_NONE ? m->label[0] : m->label[1];
 }

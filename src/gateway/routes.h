@@ -41,4 +41,8 @@ int64_t weir_routes_cost_tok(const struct weir_routes *routes, struct weir_slice
 /* Name of an interned model, for the admin API. */
 const char *weir_routes_model_name(const struct weir_routes *routes, uint32_t model);
 
+/* Its label, for metrics: the configuration's name or pattern, or "other". Models of one label have
+ * the same pointer. */
+const char *weir_routes_model_label(const struct weir_routes *routes, uint32_t model);
+
 #endif

@@ -264,6 +264,24 @@ static void estimator__output_never_told__is_rounded_up_from_its_bytes(void **st
     CHECK(weir_estimate_output_tok(UINT64_MAX) == UINT64_MAX / 3);
 }
 
+static void coverage__a_quantile_is_the_edge_of_the_bin_it_ends_in(void **state)
+{
+    (void)state;
+    struct weir_coverage c = {0};
+    CHECK_INT(weir_coverage_percent_at(&c, 500), 0);
+    c.samples = 100;
+    c.bins[4] = 1;                      /* 0.9 to 1 */
+    c.bins[5] = 49;                     /* 1 to 1.1 */
+    c.bins[7] = 45;                     /* 1.25 to 1.5 */
+    c.bins[WEIR_COVERAGE_BINS - 1] = 5; /* above 16 */
+    CHECK_INT(weir_coverage_percent_at(&c, 0), 25);
+    CHECK_INT(weir_coverage_percent_at(&c, 10), 100);
+    CHECK_INT(weir_coverage_percent_at(&c, 500), 110);
+    CHECK_INT(weir_coverage_percent_at(&c, 501), 150);
+    CHECK_INT(weir_coverage_percent_at(&c, 950), 150);
+    CHECK_INT(weir_coverage_percent_at(&c, 951), UINT32_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +294,7 @@ int main(void)
         cmocka_unit_test(estimator__learned_at_p99__under_estimates_about_one_in_a_hundred),
         cmocka_unit_test(estimator__a_full_table__forgets_the_least_recently_used_and_stays_right),
         cmocka_unit_test(estimator__output_never_told__is_rounded_up_from_its_bytes),
+        cmocka_unit_test(coverage__a_quantile_is_the_edge_of_the_bin_it_ends_in),
     };
     return cmocka_run_group_tests_name("estimator", tests, NULL, NULL);
 }
