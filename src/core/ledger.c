@@ -172,12 +172,7 @@ struct weir_ledger_answer weir_ledger_window_begin(struct weir_ledger *l, uint32
     if (window == s->window)
         return say(l, WEIR_LEDGER_SAME, WEIR_NONE);
     uint32_t index = s->balance - 1;
-    struct balance *b = &l->balances[index];
-    if (b->fresh) { /* nothing was ever counted in it: it serves for the new window */
-        b->window = s->window = window;
-        balance_tell(l, index);
-        return say(l, WEIR_LEDGER_DONE, WEIR_NONE);
-    }
+    const struct balance *b = &l->balances[index];
     if ((b->refs > 0 || b->queued) && !ledger_balance_has_room(l))
         return say(l, WEIR_LEDGER_FULL, WEIR_NONE);
     ledger_balance_move(l, index, BALANCE_PAST);

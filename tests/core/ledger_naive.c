@@ -121,10 +121,8 @@ static bool naive_cell_room(const struct naive *n)
 /* The amounts of these cells change. */
 static void naive_touch(struct naive *n, const int *cells, int depth)
 {
-    for (int i = 0; i < depth; i++) {
+    for (int i = 0; i < depth; i++)
         n->cells[cells[i]].untold = true;
-        n->cells[cells[i]].fresh = false;
-    }
 }
 
 static int naive_cell_new(struct naive *n, uint32_t scope)
@@ -134,7 +132,6 @@ static int naive_cell_new(struct naive *n, uint32_t scope)
                                                   .life = n->scopes[scope].life,
                                                   .window = n->scopes[scope].window,
                                                   .granted = n->scopes[scope].granted,
-                                                  .fresh = true,
                                                   .untold = true};
     return n->cell_count++;
 }
@@ -268,13 +265,8 @@ static struct weir_ledger_answer naive_window(struct naive *n, uint32_t s, uint6
         return ANSWER(WEIR_LEDGER_BAD);
     if (window == n->scopes[s].window)
         return ANSWER(WEIR_LEDGER_SAME);
-    struct naive_cell *c = &n->cells[n->scopes[s].cell];
-    if (c->fresh) { /* serves for the new window */
-        n->scopes[s].window = c->window = window;
-        c->untold = true;
-        return ANSWER(WEIR_LEDGER_DONE);
-    }
-    if ((naive_cell_named(n, n->scopes[s].cell) || c->untold) && !naive_cell_room(n))
+    int cell = n->scopes[s].cell;
+    if ((naive_cell_named(n, cell) || n->cells[cell].untold) && !naive_cell_room(n))
         return ANSWER(WEIR_LEDGER_FULL);
     n->scopes[s].window = window;
     n->scopes[s].cell = naive_cell_new(n, s);
@@ -490,11 +482,8 @@ bool naive_reload(struct naive *n)
         if (state == WEIR_HOLD_SETTLED || state == WEIR_HOLD_LATE)
             n->records[i].counted_in = 0; /* memory counts from its start */
     }
-    for (uint32_t s = 0; s < NAIVE_SCOPES; s++) {
+    for (uint32_t s = 0; s < NAIVE_SCOPES; s++)
         n->scopes[s].refused = 0;
-        if (n->scopes[s].defined)
-            n->cells[n->scopes[s].cell].fresh = false;
-    }
     return in_order;
 }
 

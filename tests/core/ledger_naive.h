@@ -19,7 +19,6 @@ struct naive_cell { /* one scope in one window; a scope that is defined anew has
     uint64_t window;
     int64_t granted;
     naive_wide overrun, cut, cut_whole, raised, lowered, unmatched, refunded;
-    bool fresh;  /* no operation has touched it */
     bool untold; /* it changed since changes were last taken */
     bool loaded; /* since then, and perhaps in vain */
 };
