@@ -526,10 +526,13 @@ void weir_idempotency_give_back(struct weir_idempotency *s, uint32_t slot)
 /* ---- earlier runs, time ---- */
 
 void weir_idempotency_load(struct weir_idempotency *s, const struct weir_idempotency_id *id,
-                           int64_t created_s, uint64_t left_ns, uint64_t now_ns)
+                           int64_t created_s, int64_t unix_s, uint64_t now_ns)
 {
-    if (left_ns == 0 || table_find(s, id) != WEIR_NONE)
+    uint64_t age_s = unix_s > created_s ? (uint64_t)unix_s - (uint64_t)created_s : 0;
+    if (age_s >= (s->limits.keep_ns + WEIR_NS_PER_S - 1) / WEIR_NS_PER_S ||
+        table_find(s, id) != WEIR_NONE)
         return;
+    uint64_t left_ns = s->limits.keep_ns - age_s * WEIR_NS_PER_S;
     uint32_t slot = entry_new(s, s->limits.owners_max, id);
     if (slot == WEIR_NONE)
         return;

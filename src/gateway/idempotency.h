@@ -123,10 +123,10 @@ void weir_idempotency_borrow(struct weir_idempotency *s, uint32_t slot,
 void weir_idempotency_give_back(struct weir_idempotency *s, uint32_t slot);
 
 /* Enters a key of an earlier run, oldest first; one that is known already stays as it is. All of
- * them together count as one owner's.
- * left_ns: how long it is still to be remembered; 0 is not entered. */
+ * them together count as one owner's. It is remembered for what is left of keep_ns by the wall
+ * clock: created_s is when it began, unix_s now; the whole time where the clock was set back. */
 void weir_idempotency_load(struct weir_idempotency *s, const struct weir_idempotency_id *id,
-                           int64_t created_s, uint64_t left_ns, uint64_t now_ns);
+                           int64_t created_s, int64_t unix_s, uint64_t now_ns);
 
 /* Forgets what is older than keep_ns, a bounded number of keys. Call about once a second. */
 void weir_idempotency_tick(struct weir_idempotency *s, uint64_t now_ns);

@@ -167,20 +167,14 @@ bool weir_replay_store_key(const struct weir_request *r, uint8_t key[static WEIR
     return true;
 }
 
-/* How long a key is still remembered: what is left by the wall clock, and the whole time where that
- * has been set back behind it. */
 static void replay_load_key(void *ctx, const uint8_t key[WEIR_STORE_KEY_BYTES], uint64_t hold,
                             int64_t created_s)
 {
     struct weir_gateway *g = ctx;
     struct weir_idempotency_id id;
-    uint64_t keep_ns = g->config->idempotency.keep_ns;
-    uint64_t age_s = g->started_s > created_s ? (uint64_t)(g->started_s - created_s) : 0;
     (void)hold;
     memcpy(&id, key, sizeof id);
-    if (age_s < keep_ns / WEIR_NS_PER_S)
-        weir_idempotency_load(g->idempotency, &id, created_s, keep_ns - age_s * WEIR_NS_PER_S,
-                              weir_loop_now_ns(g->loop));
+    weir_idempotency_load(g->idempotency, &id, created_s, g->started_s, weir_loop_now_ns(g->loop));
 }
 
 void weir_replay_load(struct weir_gateway *g)
