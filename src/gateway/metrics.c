@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/rollover.h"
 #include "gateway/state.h"
 
 #define METRICS_MODEL_BYTES 512
@@ -390,6 +391,11 @@ PRINT_SCOPE(scope_overrun, overrun_tok)
 PRINT_SCOPE(scope_unmatched, unmatched_tok)
 PRINT_SCOPE(scope_refused, refused_count)
 
+static void print_held_back(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    metrics_add(t, "%s %u\n", name, g->rollover ? weir_rollover_held_back(g->rollover) : 0);
+}
+
 /* The next label, from *model on, under whose models something was learned, with their sum. */
 static bool metrics_next_model(struct weir_gateway *g, uint32_t *model,
                                char label[METRICS_MODEL_BYTES], struct weir_coverage *sum)
@@ -572,6 +578,9 @@ static const struct metrics_row metrics_rows[] = {
      print_scope_unmatched},
     {"weir_scope_refused_total", "counter", "Reserves that this scope refused since the start.",
      print_scope_refused},
+    {"weir_scopes_held_back", "gauge",
+     "Scopes kept in an old window because the clock leapt ahead and is not believed yet.",
+     print_held_back},
     {"weir_client_connections", "gauge", "Client connections open now.", print_connections},
     {"weir_server_faults_total", "counter",
      "Requests that were not well-formed, too large or too slow, by fault.", print_faults},

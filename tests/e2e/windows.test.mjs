@@ -55,11 +55,11 @@ claim('queue: a request waits for the next window and is served in it', async (r
 });
 
 claim('queue: whose deadline is before the next window is refused at once', async (rig) => {
-  const { gateway, key } = await budgeted(rig, { on_exhausted: 'queue' }, { limits: { max_wait: '100ms' } });
+  const { gateway, key } = await budgeted(rig, { on_exhausted: 'queue' }, { limits: { max_wait: '1s' } });
   await spend(gateway, key);
   const refused = await postChat(gateway, { key });
   assert.equal(refused.status, 402, refused.text);
-  assert.ok(refused.took_ms < 100, `${refused.took_ms} ms`);
+  assert.ok(refused.took_ms < 700, `${refused.took_ms} ms`);
 });
 
 claim('fallback: what the budget has no room for goes to the other upstream, and is recorded there', async (rig) => {
@@ -69,9 +69,13 @@ claim('fallback: what the budget has no room for goes to the other upstream, and
   assert.equal(second.status, 200, second.text);
   assert.equal(hands.main.received.length, 1);
   assert.equal(hands.spare.received.length, 1);
-  const { scopes } = await gateway.adminJson('/v1/ledger');
-  const spare = scopes.find((one) => one.scope === 'fallback/spare');
-  assert.equal(spare.committed_tok, 5000, JSON.stringify(spare));
+  let spare;
+  await until('the use is in the ledger', async () => {
+    const { scopes } = await gateway.adminJson('/v1/ledger');
+    spare = scopes.find((one) => one.scope === 'fallback/spare');
+    return spare.committed_tok > 0;
+  });
+  assert.equal(spare.committed_tok, 5000);
 });
 
 claim('POST /v1/ledger/clock: an operator confirms the clock', async (rig) => {
