@@ -209,13 +209,18 @@ static bool ask(struct weir_rollover *r, struct rollover_scope *s, uint64_t wind
     return true;
 }
 
-/* Begins what the wall clock says has begun. */
+static bool has_room(const struct weir_rollover *r)
+{
+    return r->in_state[ROLLOVER_ASKED] < WEIR_ROLLOVER_AT_ONCE;
+}
+
+/* Begins what the wall clock says has begun; some of it, where that is much. */
 static void begin_windows(struct weir_rollover *r, int64_t wall_ns, uint64_t now_ns)
 {
     uint64_t wall_s = wall_ns > 0 ? (uint64_t)(wall_ns / (int64_t)WEIR_NS_PER_S) : 0;
     const struct rollover_scope *held_back = NULL;
     uint64_t held_back_computed = 0;
-    for (uint32_t n = 0; n < WEIR_ROLLOVER_AT_ONCE && now_ns >= r->pause_ns; n++) {
+    for (uint32_t n = 0; n < WEIR_ROLLOVER_AT_ONCE && has_room(r) && now_ns >= r->pause_ns; n++) {
         if (r->waiting.count == 0 || weir_heap_top_key(&r->waiting) > wall_s)
             break;
         struct rollover_scope *s = &r->scopes[weir_heap_top(&r->waiting)];
@@ -245,7 +250,7 @@ static uint64_t next_look_ns(const struct weir_rollover *r, uint64_t now_ns)
     uint64_t look_ns = now_ns + ROLLOVER_LOOK_NS;
     if (r->in_state[ROLLOVER_HELD_BACK] > 0)
         look_ns = weir_min_u64(look_ns, weir_window_clock_trusted_ns(&r->clock));
-    if (r->waiting.count > 0)
+    if (r->waiting.count > 0 && has_room(r)) /* else an answer is the next occasion */
         look_ns = weir_min_u64(
             look_ns, weir_max_u64(loop_ns_of(r, weir_heap_top_key(&r->waiting)), r->pause_ns));
     return look_ns;

@@ -11,9 +11,9 @@
  *   UNKNOWN   the store does not have the scope yet (its definition is under way)
  *
  * The clocks are compared once a second, so that a step is seen when it happens, whether a window
- * ends or not. At a midnight of many scopes, WEIR_ROLLOVER_AT_ONCE are asked for in one tick. A
- * store that is full or away is asked again a moment later; until then admission stays in the old
- * window, which is the safe side.
+ * ends or not. At a midnight of many scopes, WEIR_ROLLOVER_AT_ONCE are under way at once, so that
+ * requests find room in the store between them. A store that is full or away is asked again a
+ * moment later; until then admission stays in the old window, which is the safe side.
  *
  * Thread: loop. Source: docs/ledger.md, "Windows". */
 #ifndef WEIR_GATEWAY_ROLLOVER_H

@@ -320,6 +320,37 @@ static void rollover__midnight_of_thousands__is_done_in_rounds(void **state)
     world_close(&w);
 }
 
+/* Requests must find room beside the windows: no more than a bounded number is under way. */
+static void rollover__midnight_of_thousands__leaves_room_for_requests(void **state)
+{
+    (void)state;
+    static struct world w;
+    struct weir_store *store = weir_faulty_store_open(
+        memory_store(),
+        &(struct weir_faulty_store_config){.queue_max = 2 * SCOPES_MAX, .delay_collects = 1});
+    world_open(&w, store, MONDAY + DAY);
+    for (uint32_t i = 0; i < SCOPES_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%u", i);
+        define(&w, name, &daily, 0);
+    }
+    for (uint32_t begun = 0, rounds = 0; begun < SCOPES_MAX; rounds++) {
+        static struct weir_store_answer answers[3 * SCOPES_MAX];
+        uint32_t windows = 0;
+        CHECK(rounds < 100);
+        CHECK(weir_rollover_tick(w.rollover, w.now_ns) > w.now_ns); /* no spin */
+        size_t count = weir_store_collect(w.store, w.now_ns, answers, WEIR_COUNT(answers));
+        for (size_t i = 0; i < count; i++) {
+            windows += answers[i].kind == WEIR_LEDGER_WINDOW;
+            weir_rollover_answer(w.rollover, &answers[i], w.now_ns);
+        }
+        CHECK(windows <= WEIR_ROLLOVER_AT_ONCE);
+        begun += windows;
+    }
+    CHECK_STR(w.said, "");
+    world_close(&w);
+}
+
 /* A store that takes three at a time and answers two collects later. */
 static void rollover__a_store_that_is_full_and_slow__gets_there(void **state)
 {
@@ -419,6 +450,7 @@ int main(void)
         cmocka_unit_test(rollover__a_start_after_days__is_confirmed_by_hand),
         cmocka_unit_test(rollover__a_changed_period__goes_on_from_the_present_window),
         cmocka_unit_test(rollover__midnight_of_thousands__is_done_in_rounds),
+        cmocka_unit_test(rollover__midnight_of_thousands__leaves_room_for_requests),
         cmocka_unit_test(rollover__a_store_that_is_full_and_slow__gets_there),
         cmocka_unit_test(rollover__a_store_that_cannot__is_asked_again_each_second),
         cmocka_unit_test(rollover__answers_of_others__are_left_alone),
