@@ -99,7 +99,7 @@ static int print_holds(struct ledger_door *door, const struct cli_args *args, ui
         if (table.cells_count)
             cli_table_print(&table, shown <= HOLDS_PAGE);
         cli_progress("holds", (int64_t)shown, false);
-    } while (status == CLI_DONE_STATUS && *after && shown < limit);
+    } while (status == CLI_DONE_STATUS && *after && shown < limit && !ferror(stdout));
     cli_progress("holds", (int64_t)shown, true);
     if (status == CLI_DONE_STATUS && !as_json && shown == 0)
         puts("no holds");

@@ -10,6 +10,8 @@
 #include "gateway/ledger_service_inside.h"
 
 #define SERVICE_WRITE_PATIENCE_NS (5 * WEIR_NS_PER_S)
+#define SERVICE_LIST_PATIENCE_NS (20 * WEIR_NS_PER_S)
+#define SERVICE_SHOW_PATIENCE_NS WEIR_NS_PER_S /* memory knows nearly all of it */
 #define SERVICE_HELPER_STACK_BYTES (512u * 1024u)
 
 json_t *service_error(const char *format, ...)
@@ -46,7 +48,8 @@ void service_reply(struct weir_ledger_call *call, uint32_t status, json_t *answe
 static void call_read_done(struct weir_ledger_call *call)
 {
     struct weir_ledger_service *service = call->service;
-    if (call->route == ROUTE_SHOW && service->host.store) {
+    service->is_stuck = false;
+    if (call->reply && call->route == ROUTE_SHOW && service->host.store) {
         service_reply(call, 200, service_show(service, &call->query, &call->burn));
         return;
     }
@@ -63,7 +66,7 @@ static struct weir_ledger_call *call_new(struct weir_ledger_service *service)
     return NULL;
 }
 
-/* The timer stands at the earliest deadline of a write, or is not set. */
+/* The timer stands at the earliest deadline, or is not set. */
 static void timer_set(struct weir_ledger_service *service)
 {
     uint64_t due_ns = WEIR_NEVER_NS;
@@ -74,16 +77,42 @@ static void timer_set(struct weir_ledger_service *service)
         weir_timer_set(service->host.loop, &service->timer, due_ns);
 }
 
-/* Gives a read to the helper, or does it at once. */
-static void call_read(struct weir_ledger_call *call)
+/* The file does not answer, as when its disk hangs. What memory knows is told without it; the helper
+ * keeps the call until it comes back. */
+static void call_read_late(struct weir_ledger_call *call)
 {
     struct weir_ledger_service *service = call->service;
+    weir_ledger_reply_fn *reply = call->reply;
+    struct service_burn none = {0};
+    service->is_stuck = true;
+    call->reply = NULL;
+    call->deadline_ns = WEIR_NEVER_NS;
+    if (!reply)
+        return;
+    json_t *answer = call->route == ROUTE_SHOW
+                         ? service_show(service, &call->query, &none)
+                         : service_error("the file %s does not answer; is its disk hanging?",
+                                         service->host.path);
+    reply(call->ctx, answer ? (call->route == ROUTE_SHOW ? 200 : 503) : 500, answer);
+}
+
+/* Gives a read to the helper, or does it at once. */
+static void call_read(struct weir_ledger_call *call, uint64_t now_ns)
+{
+    struct weir_ledger_service *service = call->service;
+    if (service->is_stuck) { /* no use to queue up behind those that wait */
+        call_read_late(call);
+        call_free(call);
+        return;
+    }
     if (service->done_io.fd < 0) {
         if (service->host.path)
             service_read(call);
         call_read_done(call);
         return;
     }
+    call->deadline_ns =
+        now_ns + (call->route == ROUTE_SHOW ? SERVICE_SHOW_PATIENCE_NS : SERVICE_LIST_PATIENCE_NS);
     pthread_mutex_lock(&service->lock);
     *service->todo_end = call;
     service->todo_end = &call->next;
@@ -128,10 +157,10 @@ struct weir_ledger_call *weir_ledger_service_call(struct weir_ledger_service *se
                                         "need `ledger:` to name a file"));
             return NULL;
         }
-        call_read(call);
+        call_read(call, now_ns);
         break;
     case ROUTE_SHOW:
-        call_read(call);
+        call_read(call, now_ns);
         break;
     }
     timer_set(service);
@@ -160,10 +189,15 @@ bool weir_ledger_service_answer(struct weir_ledger_service *service,
 
 void weir_ledger_service_tick(struct weir_ledger_service *service, uint64_t now_ns)
 {
-    for (size_t i = 0; i < WEIR_LEDGER_CALLS_MAX; i++)
-        if (service->calls[i].in_use && service->calls[i].tag != 0 &&
-            now_ns >= service->calls[i].deadline_ns)
-            service_late(&service->calls[i]);
+    for (size_t i = 0; i < WEIR_LEDGER_CALLS_MAX; i++) {
+        struct weir_ledger_call *call = &service->calls[i];
+        if (!call->in_use || now_ns < call->deadline_ns)
+            continue;
+        if (call->tag != 0)
+            service_late(call);
+        else
+            call_read_late(call);
+    }
 }
 
 static void service_timer(struct weir_timer *timer)

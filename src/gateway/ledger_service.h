@@ -21,7 +21,8 @@
  * process on a file at rest (no loop: everything is done within the call; all from the file until a
  * POST has opened the store). A memory ledger has balances only.
  *
- * Writes are told when the store has answered: 200, 503 when it cannot or does not within 5 s.
+ * Writes are told when the store has answered: 200, 503 when it cannot or does not within 5 s. Where
+ * the file hangs, balances are told from memory after a second, and lists are refused.
  * Thread: loop. Source: docs/ledger.md, "Commands". */
 #ifndef WEIR_GATEWAY_LEDGER_SERVICE_H
 #define WEIR_GATEWAY_LEDGER_SERVICE_H

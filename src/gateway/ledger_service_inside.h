@@ -71,6 +71,8 @@ struct weir_ledger_service {
     struct weir_ledger_host host;
     struct weir_ledger_call calls[WEIR_LEDGER_CALLS_MAX];
     uint64_t tag_last;
+    bool
+        is_stuck; /* the helper has not come back in time: nothing more is given to it until then */
     struct weir_timer timer;
 
     /* The helper. What it works on is its own until it is in done. */

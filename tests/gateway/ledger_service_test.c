@@ -1,7 +1,10 @@
 #include "support/check.h"
 
 #include "gateway/ledger_service.h"
+#include "net/loop.h"
 
+#include <pthread.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 
 /* A service over a memory store with the scopes class and class/team, and what it replied last. */
@@ -9,6 +12,7 @@ struct rig {
     struct weir_config *config;
     struct weir_store *store;
     struct weir_ledger_service *service;
+    struct weir_loop *loop; /* NULL but where a test makes one */
     uint32_t replies, status;
     char text[8192];
     char said[1024];
@@ -53,6 +57,42 @@ static void define(struct rig *rig, const char *name, const char *parent, int64_
                    .amount_tok = granted_tok},
         .deadline_ns = WEIR_NEVER_NS};
     CHECK(weir_store_submit(rig->store, &op));
+}
+
+/* ---- a disk that hangs: opening a file waits while the gate is shut ---- */
+
+static struct {
+    sqlite3_vfs vfs;
+    int (*open)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
+    pthread_mutex_t lock;
+    pthread_cond_t opens;
+    bool is_shut;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .opens = PTHREAD_COND_INITIALIZER};
+
+static int gate_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (gate.is_shut)
+        pthread_cond_wait(&gate.opens, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+    return gate.open(vfs, name, file, flags, out);
+}
+
+static void gate_set(bool shut)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.is_shut = shut;
+    pthread_cond_broadcast(&gate.opens);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void gate_register(void)
+{
+    gate.vfs = *sqlite3_vfs_find(NULL);
+    gate.open = gate.vfs.xOpen;
+    gate.vfs.xOpen = gate_open;
+    gate.vfs.zName = "gate";
+    CHECK_INT(sqlite3_vfs_register(&gate.vfs, 1), SQLITE_OK);
 }
 
 /* collects: how long the store thinks about each operation; 0: it answers at once. */
@@ -107,7 +147,8 @@ static struct weir_ledger_call *ask(struct rig *rig, const char *target, const c
                                                 .body = json,
                                                 .reply = reply,
                                                 .ctx = rig};
-    struct weir_ledger_call *call = weir_ledger_service_call(rig->service, &request, 1);
+    struct weir_ledger_call *call = weir_ledger_service_call(
+        rig->service, &request, rig->loop ? weir_loop_now_ns(rig->loop) : 1);
     json_decref(json);
     return call;
 }
@@ -302,6 +343,57 @@ static void ledger_service__answers_to_others__are_left_to_them(void **state)
     rig_close(&rig);
 }
 
+static void turn(struct rig *rig)
+{
+    CHECK_INT(weir_loop_turn(rig->loop, 100 * WEIR_NS_PER_MS), 0);
+}
+
+static void ledger_service__the_disk_hangs__balances_are_told_and_lists_are_refused(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_open(&rig, 0);
+    weir_ledger_service_destroy(rig.service);
+    rig.loop = weir_loop_create();
+    uint64_t now_ns = weir_loop_now_ns(rig.loop);
+    const struct weir_ledger_host host = {.store = rig.store,
+                                          .path = "/nowhere/ledger.db",
+                                          .config = rig.config,
+                                          .loop = rig.loop,
+                                          .wall_s = wall_s};
+    rig.service = weir_ledger_service_create(&host);
+    weir_loop_time_set(rig.loop, now_ns);
+    gate_register();
+    gate_set(true);
+    CHECK(ask(&rig, "/v1/ledger", NULL) != NULL);
+    CHECK(ask(&rig, "/v1/ledger/holds", NULL) != NULL);
+    turn(&rig);
+    CHECK_INT(rig.replies, 0);
+    weir_loop_time_set(rig.loop, now_ns + WEIR_NS_PER_S + WEIR_NS_PER_S / 100);
+    turn(&rig);
+    CHECK_INT(rig.replies, 1);
+    CHECK_INT(rig.status, 200);
+    CHECK(strstr(rig.text, "\"scope\":\"class/team\"") && strstr(rig.text, "\"burn_span_s\":null"));
+    CHECK(ask(&rig, "/v1/ledger/journal", NULL) == NULL);
+    CHECK_INT(rig.status, 503);
+    CHECK(strstr(rig.text, "the file /nowhere/ledger.db does not answer"));
+    CHECK(ask(&rig, "/v1/ledger", NULL) == NULL);
+    CHECK_INT(rig.status, 200);
+    CHECK_INT(rig.replies, 3);
+    gate_set(false); /* the list that waited is answered now: there is no such file */
+    for (int i = 0; i < 100 && rig.replies < 4; i++)
+        turn(&rig);
+    CHECK_INT(rig.replies, 4);
+    CHECK_INT(rig.status, 500);
+    CHECK(ask(&rig, "/v1/ledger/holds", NULL) != NULL);
+    for (int i = 0; i < 100 && rig.replies < 5; i++)
+        turn(&rig);
+    CHECK_INT(rig.replies, 5);
+    sqlite3_vfs_unregister(&gate.vfs);
+    rig_close(&rig);
+    weir_loop_destroy(rig.loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +403,7 @@ int main(void)
         cmocka_unit_test(ledger_service__more_than_there_is_room_for__is_refused),
         cmocka_unit_test(ledger_service__the_asker_is_gone__is_done_and_told_to_nobody),
         cmocka_unit_test(ledger_service__answers_to_others__are_left_to_them),
+        cmocka_unit_test(ledger_service__the_disk_hangs__balances_are_told_and_lists_are_refused),
     };
     return cmocka_run_group_tests_name("ledger_service", tests, NULL, NULL);
 }
