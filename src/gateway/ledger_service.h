@@ -12,9 +12,9 @@
  *                            {"hold", "tokens", "reason"}      what a lapsed hold really used; 0
  *                                                              writes it off
  *
- * Lists come in pages of ?limit= (1 to 1,000, the default): "next" is null at the end, else it is
- * what ?after= takes to go on. Amounts are integers, ids are strings of digits, instants are Unix
- * seconds (..._s) and beside them text for people. An error is {"error": "..."}.
+ * Lists come in pages of ?limit= (1 to 1,000, the default; of scopes 100 at most): "next" is null at
+ * the end, else it is what ?after= takes to go on. Amounts are integers, ids are strings of digits,
+ * instants are Unix seconds (..._s) and beside them text for people. An error is {"error": "..."}.
  *
  * One implementation, two hosts: the admin API of a live gateway (balances from its memory, lists
  * from the file by a helper thread, so that no disk holds the loop up), and a command in its own

@@ -24,6 +24,7 @@ enum service_route {
 #define SERVICE_ROUTES 6
 
 #define SERVICE_PAGE_MAX 1000u
+#define SERVICE_SCOPES_MAX 100u /* of a page made by the loop: some 3 ms */
 #define SERVICE_AFTER_BYTES 160
 #define SERVICE_TIME_BYTES 32 /* "2026-12-01T00:00:00+01:00" */
 

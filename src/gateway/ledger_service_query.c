@@ -223,5 +223,7 @@ uint32_t service_parse(const struct weir_ledger_request *request, struct weir_le
     call->route = (enum service_route)i;
     call->query = (struct service_query){.to_s = INT64_MAX, .limit = SERVICE_PAGE_MAX};
     *error = take_query(routes[i].params, request->query, &call->query);
+    if (call->route == ROUTE_SHOW)
+        call->query.limit = (uint32_t)weir_min_u64(call->query.limit, SERVICE_SCOPES_MAX);
     return *error ? 400 : 0;
 }

@@ -157,6 +157,11 @@ static const struct {
      0, "team 2,500,000 -1,160"},
     {"$W ledger verify -c $D/l.yaml", 0, "2 balances agree with 0 holds and 13 changes"},
     {"$W ledger verify -c $D/l.yaml --json", 0, "\"right\": true"},
+    {"{ echo 'upstreams: [{name: a, url: \"http://h\"}]'; echo 'scopes:'; seq -f '- {name: "
+     "seat-%g, "
+     "granted: 5}' 250; } > $D/m.yaml; $W ledger init --ledger $D/m.db -c $D/m.yaml && "
+     "$W ledger show --ledger $D/m.db | grep -c '^seat-'",
+     0, "\n250\n"},
     {"$W ledger race --threads 20 --grant 60000 --estimate 1200 | tr -s ' '", 0,
      "OVERSPENT 22,800 0"},
     {"$W ledger race --preset classroom | tr -s ' '", 0, "OVERSPENT 380,000 0"},
