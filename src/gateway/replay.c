@@ -179,8 +179,17 @@ static void replay_load_key(void *ctx, const uint8_t key[WEIR_STORE_KEY_BYTES], 
 
 void weir_replay_load(struct weir_gateway *g)
 {
-    if (g->idempotency)
-        weir_store_keys(g->store, replay_load_key, g);
+    struct weir_idempotency_view view;
+    if (!g->idempotency)
+        return;
+    weir_store_keys(g->store, replay_load_key, g);
+    weir_idempotency_view(g->idempotency, &view);
+    if (view.keys_pushed_out > 0)
+        weir_log_message(g->log, WEIR_LOG_WARN,
+                         "the ledger knows more idempotency keys of earlier runs than "
+                         "idempotency.keys (%u) lets be remembered: the %llu oldest are forgotten, "
+                         "and repeats of their requests would be sent and charged anew",
+                         g->config->idempotency.keys, (unsigned long long)view.keys_pushed_out);
 }
 
 /* ---- answering a repeat ---- */

@@ -485,8 +485,13 @@ claim('after a restart in order, and with keys younger than they are kept only',
   const state = rig.folder();
   const config = (keep) => ({ upstreams: [{ name: 'up', url: `${upstream.url}/v1` }], ledger: `${state}/ledger.db`, idempotency: { keep } });
   const first = await rig.configured(config('1h'), {}, state);
+  assert.equal((await postChat(first, { headers: keyed('older') })).status, 200);
   assert.equal((await postChat(first, { headers: keyed('r') })).status, 200);
   await first.stop();
+  const small = await rig.configured({ ...config('1h'), idempotency: { keys: 1 } }, {}, state);
+  assert.match(small.err, /more idempotency keys .* the 1 oldest are forgotten/);
+  assertLost(await postChat(small, { headers: keyed('r') }), /restarted/);
+  await small.stop();
   const second = await rig.configured(config('1h'), {}, state);
   assertLost(await postChat(second, { headers: keyed('r') }), /restarted/);
   await second.stop();
