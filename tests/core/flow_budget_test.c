@@ -174,45 +174,53 @@ static int64_t delay_as_told(struct sim *sim)
     return delay_now;
 }
 
+enum ending { BY_CLIENT, BY_DRAIN, BY_BREAKER, BY_BREAKER_WAITING, BY_DEADLINE, BY_LEDGER };
+
 /* Whatever ends the request while its second RESERVE is out: what it had is given back. */
 static void flow__the_request_ends_while_the_fallback_is_asked__nothing_is_kept(void **state)
 {
     (void)state;
-    for (uint32_t how = 0; how < 4; how++) {
+    static const struct {
+        enum ending how;
+        enum weir_refusal want;
+    } rows[] = {{BY_CLIENT, WEIR_REFUSAL_NONE},
+                {BY_DRAIN, WEIR_REFUSAL_DRAINING},
+                {BY_BREAKER, WEIR_REFUSAL_UPSTREAM_UNAVAILABLE}, /* it had its permit: it is sent */
+                {BY_BREAKER_WAITING, WEIR_REFUSAL_UPSTREAM_OPEN},
+                {BY_DEADLINE, WEIR_REFUSAL_LEDGER_UNAVAILABLE},
+                {BY_LEDGER, WEIR_REFUSAL_LEDGER_UNAVAILABLE}};
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
         struct spent p;
+        enum ending how = rows[i].how;
         spent_config(&p);
         p.config.ledger_delay = delay_as_told;
         p.config.scopes[0].policy = WEIR_EXHAUSTED_FALLBACK;
         p.config.upstreams[1].breaker.failures_in_row = 1;
+        p.config.upstreams[1].permits = how == BY_BREAKER_WAITING ? 1 : 2;
+        p.script.of[1] = plan_fails(WEIR_CALL_CONNECT_FAILED, false, 450 * MS);
         delay_now = 0;
-        spent_open(&p, 500 * MS);
+        spent_open(&p, how == BY_DEADLINE ? 500 * MS : 10 * SECOND);
+        struct weir_arrival other = p.arrival; /* its call ends at 0.45 s and trips the breaker */
+        other.tenant = 1;
+        other.pool = 1;
+        other.metered = false;
+        if (how == BY_BREAKER || how == BY_BREAKER_WAITING)
+            sim_arrive(&p.sim, &other);
         delay_now = (int64_t)(300 * MS);
         uint32_t r = sim_arrive(&p.sim, &p.arrival); /* answered at 0.3 s, the second at 0.6 s */
+        delay_now = how == BY_LEDGER ? -1 : delay_now;
         sim_run(&p.sim, p.sim.now_ns + 400 * MS);
-        CHECK_INT(p.sim.requests[r].falls, 1);
-        CHECK_INT(p.sim.requests[r].refusal, WEIR_REFUSAL_NONE);
         delay_now = 0;
-        if (how == 0)
-            sim_client_gone_at(&p.sim, p.sim.now_ns, r);
-        if (how == 1)
-            sim_drain_at(&p.sim, p.sim.now_ns, p.sim.now_ns, p.sim.now_ns + SECOND);
-        if (how == 2) { /* another tenant's call trips the fallback's breaker */
-            struct weir_arrival other = p.arrival;
-            other.tenant = 1;
-            other.pool = 1;
-            other.metered = false;
-            p.script.of[1] = plan_fails(WEIR_CALL_CONNECT_FAILED, false, 0);
-            sim_arrive(&p.sim, &other);
-        }
-        CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 10 * SECOND));
         const struct sim_request *q = &p.sim.requests[r];
-        static const enum weir_refusal want[] = {WEIR_REFUSAL_NONE, WEIR_REFUSAL_DRAINING,
-                                                 WEIR_REFUSAL_UPSTREAM_OPEN,
-                                                 WEIR_REFUSAL_LEDGER_UNAVAILABLE};
-        if (how != 2) /* granted already when the breaker opened: then it is called as a trial is */
-            CHECK_INT(q->refusal, want[how]);
-        CHECK(q->attempts == 0 || how == 2);
-        CHECK(q->is_voided || how == 2);
+        CHECK_INT(q->falls, 1);
+        if (how == BY_CLIENT)
+            sim_client_gone_at(&p.sim, p.sim.now_ns, r);
+        if (how == BY_DRAIN)
+            sim_drain_at(&p.sim, p.sim.now_ns, p.sim.now_ns, p.sim.now_ns + SECOND);
+        CHECK(sim_run_dry(&p.sim, p.sim.now_ns + 100 * SECOND));
+        CHECK_INT(q->refusal, rows[i].want);
+        CHECK_INT(q->attempts, how == BY_BREAKER);
+        CHECK(q->is_voided == (how != BY_LEDGER));
         finish_all(&p.sim);
     }
 }
