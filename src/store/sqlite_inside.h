@@ -4,6 +4,7 @@
  *   sqlite_thread.c  the ledger thread: batches, outages
  *   sqlite_apply.c   one operation: the rules in memory, then its rows
  *   sqlite_rows.c    statements, and rows written and found
+ *   sqlite_usage.c   the usage table and its labels
  *   sqlite_load.c    memory from the file, at the start and after an outage
  *   sqlite_keep.c    house-keeping: purge, fold, checkpoints
  *   sqlite_file.c    the file itself: lock, pragmas, form, what a fault means
@@ -100,6 +101,16 @@ struct sql_file {
     char trouble[SQL_TEXT_BYTES]; /* and what it means for people */
 };
 
+#define SQL_USAGE_KEYS 4
+#define SQL_USAGE_SUMS 8
+
+/* What a batch adds to one row of the usage table, in the order of its columns. */
+struct sql_usage_sum {
+    int64_t key[SQL_USAGE_KEYS];  /* scope, upstream, model, utc_hour */
+    int64_t sums[SQL_USAGE_SUMS]; /* requests, input, cached, cache_write, output, estimated, late,
+                                     unmatched */
+};
+
 /* id of a scope's row -> slot. Open addressing, at most half full. */
 struct sql_ids {
     uint32_t *slots; /* plus one */
@@ -138,6 +149,7 @@ struct sql_store {
     bool is_closing;
     bool is_readable; /* the descriptor */
     pthread_t thread;
+    bool is_started; /* loaded: names are the loop's alone from now on */
 
     _Atomic bool is_poisoned;
 
@@ -169,6 +181,9 @@ struct sql_store {
     uint32_t voids_count, voids_begun; /* begun: the first ones are part of the batch */
     uint32_t *touched;                 /* slots whose copies are due */
     uint32_t touched_count;
+    struct sql_usage_sum usage[SQL_BATCH_MAX];
+    uint32_t usage_count;
+    uint16_t usage_places[2 * SQL_BATCH_MAX]; /* hash of keys: index plus one */
     struct weir_journal_writer journal;
     uint8_t *journal_room;
     size_t journal_bytes;
@@ -218,6 +233,9 @@ bool sql_file_wrong(struct sql_store *s, const char *format, ...)
 
 WEIR_MUST_USE bool sql_rows_prepare(struct sql_store *s);
 void sql_rows_finalize(struct sql_store *s);
+/* Runs a statement that gives no row. */
+WEIR_MUST_USE bool sql_run(struct sql_store *s, enum sql_statement which, const char *doing);
+void sql_bind(sqlite3_stmt *statement, int first, const int64_t *values, size_t count);
 /* Begins the transaction unless it has begun. */
 WEIR_MUST_USE bool sql_begin(struct sql_store *s);
 WEIR_MUST_USE bool sql_commit(struct sql_store *s);
@@ -259,13 +277,6 @@ WEIR_MUST_USE bool sql_hold_add(struct sql_store *s, const struct weir_ledger_re
 WEIR_MUST_USE bool sql_hold_set(struct sql_store *s, const struct weir_ledger_record *record);
 WEIR_MUST_USE bool sql_balances_set(struct sql_store *s); /* all that changed in memory */
 WEIR_MUST_USE bool sql_scope_set(struct sql_store *s, uint32_t slot);
-WEIR_MUST_USE bool sql_usage_add(struct sql_store *s, int64_t scope_id,
-                                 const struct weir_store_usage *usage, int64_t amount_tok,
-                                 enum weir_ledger_result result);
-/* The use that an adjustment corrects, signed. */
-WEIR_MUST_USE bool sql_usage_correct(struct sql_store *s, int64_t scope_id,
-                                     const struct weir_store_usage *usage);
-WEIR_MUST_USE bool sql_labels_set(struct sql_store *s); /* those that came since */
 /* Adds a record to the batch's blob; the blob becomes rows by sql_journal_flush. */
 WEIR_MUST_USE bool sql_journal_add(struct sql_store *s, const struct weir_journal_record *record);
 WEIR_MUST_USE bool sql_journal_flush(struct sql_store *s);
@@ -286,6 +297,20 @@ void sql_touch(struct sql_store *s, uint32_t slot);
 WEIR_MUST_USE bool sql_apply(struct sql_store *s, struct sql_entry *e);
 /* Voids a hold that was told UNAVAILABLE. */
 WEIR_MUST_USE bool sql_apply_void(struct sql_store *s, uint64_t hold);
+
+/* ---- sqlite_usage.c ---- */
+
+/* Adds what a settle used to the batch's sums: one row for all of a batch that go into it. */
+WEIR_MUST_USE bool sql_usage_add(struct sql_store *s, int64_t scope_id,
+                                 const struct weir_store_usage *usage, int64_t amount_tok,
+                                 enum weir_ledger_result result);
+/* The use that an adjustment corrects, signed. */
+WEIR_MUST_USE bool sql_usage_correct(struct sql_store *s, int64_t scope_id,
+                                     const struct weir_store_usage *usage);
+/* Writes the sums, and the labels that came since. */
+WEIR_MUST_USE bool sql_usage_flush(struct sql_store *s);
+/* Forgets the sums of a batch that failed. */
+void sql_usage_drop(struct sql_store *s);
 
 /* ---- sqlite_load.c ---- */
 

@@ -9,116 +9,13 @@
 
 #include "store/sqlite_inside.h"
 
+/* By the index of live holds; those of one state come in the order of their ids. */
 #define LOAD_LIVE                                                                                  \
-    "SELECT id, asked, booked, state, chain FROM hold WHERE state IN (1, 4) ORDER BY id"
+    "SELECT id, asked, booked, state, chain FROM hold INDEXED BY hold_live "                       \
+    "WHERE state IN (1, 4) AND state = ?1 ORDER BY id"
+#define LOAD_COUNT_LIVE "SELECT count(*) FROM hold INDEXED BY hold_live WHERE state IN (1, 4)"
 #define LOAD_LABELS_MIN 4096u
 #define LOAD_ADVICE "the file contradicts itself: keep a copy, look at it by `weir ledger verify`"
-
-/* Calls a function for every live hold, in the order of their ids. */
-typedef bool load_hold_fn(struct sql_store *s, const struct sql_hold *hold, void *ctx);
-
-static bool load_each_live(struct sql_store *s, load_hold_fn *each, void *ctx)
-{
-    sqlite3_stmt *row = NULL;
-    struct sql_hold hold;
-    int result = sqlite3_prepare_v2(s->file.db, LOAD_LIVE, -1, &row, NULL);
-    bool right = result == SQLITE_OK;
-    while (right && (result = sqlite3_step(row)) == SQLITE_ROW)
-        right = sql_hold_read(s, row, &hold) && each(s, &hold, ctx);
-    if (result != SQLITE_ROW && result != SQLITE_DONE)
-        right = sql_file_fault(s, "read its holds");
-    sqlite3_finalize(row);
-    return right;
-}
-
-/* ---- what is needed ---- */
-
-struct load_ids {
-    int64_t *ids;
-    size_t count, max, sorted; /* up to sorted: in order, each once */
-    uint32_t live;
-};
-
-static int by_id(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static void ids_sort(struct load_ids *n)
-{
-    size_t kept = 0;
-    if (n->count > 0)
-        qsort(n->ids, n->count, sizeof *n->ids, by_id);
-    for (size_t i = 0; i < n->count; i++)
-        if (i == 0 || n->ids[i] != n->ids[kept - 1])
-            n->ids[kept++] = n->ids[i];
-    n->count = n->sorted = kept;
-}
-
-static bool ids_add(struct sql_store *s, struct load_ids *n, int64_t id)
-{
-    if (n->sorted > 0 && bsearch(&id, n->ids, n->sorted, sizeof *n->ids, by_id))
-        return true;
-    if (n->count >= 2 * n->sorted + 4096)
-        ids_sort(n);
-    if (n->count == n->max) {
-        size_t max = 2 * n->max + 4096;
-        int64_t *ids = realloc(n->ids, max * sizeof *ids);
-        if (!ids)
-            return sql_file_wrong(s, "there is no memory to load it");
-        n->ids = ids;
-        n->max = max;
-    }
-    n->ids[n->count++] = id;
-    return true;
-}
-
-static bool ids_add_chain(struct sql_store *s, const struct sql_hold *hold, void *ctx)
-{
-    struct load_ids *n = ctx;
-    n->live++;
-    for (uint8_t i = 0; i < hold->depth; i++)
-        if (!ids_add(s, n, hold->chain[i].scope_id))
-            return false;
-    return true;
-}
-
-/* Adds the parents of those that are in, as the rows of scopes say. */
-static bool ids_add_level(struct sql_store *s, struct load_ids *n, struct load_ids *parents)
-{
-    for (size_t i = 0; i < n->count; i++) {
-        struct sql_scope scope;
-        switch (sql_scope_by_id(s, n->ids[i], &scope)) {
-        case SQL_FAULT:
-            return false;
-        case SQL_MISSING:
-            return sql_file_wrong(s, "scope %" PRId64 " has no row: " LOAD_ADVICE, n->ids[i]);
-        case SQL_FOUND:
-            break;
-        }
-        if (scope.slot.parent_id != 0 && !ids_add(s, parents, scope.slot.parent_id))
-            return false;
-    }
-    for (size_t i = 0; i < parents->count; i++)
-        if (!ids_add(s, n, parents->ids[i]))
-            return false;
-    return true;
-}
-
-/* A chain has so many levels at most. */
-static bool ids_add_parents(struct sql_store *s, struct load_ids *n)
-{
-    bool right = true;
-    for (int level = 1; right && level < WEIR_LEDGER_DEPTH_MAX; level++) {
-        struct load_ids parents = {0};
-        ids_sort(n);
-        right = ids_add_level(s, n, &parents);
-        free(parents.ids);
-    }
-    ids_sort(n);
-    return right;
-}
 
 /* ---- tables ---- */
 
@@ -179,28 +76,42 @@ static bool load_labels(struct sql_store *s)
     return right;
 }
 
-/* Names with a slot for each scope needed, and the labels. */
-static bool load_names(struct sql_store *s, const struct load_ids *needed)
+static bool load_number(struct sql_store *s, const char *sql, uint64_t *number)
 {
-    uint64_t scopes_max = (uint64_t)s->config.scopes_max + needed->count;
-    uint64_t labels_max = weir_max_u64(LOAD_LABELS_MIN, s->file.labels + LOAD_LABELS_MIN / 4);
-    if (scopes_max > UINT32_C(1) << 24 || labels_max > UINT32_C(1) << 20)
-        return sql_file_wrong(s, "it names more scopes or labels than can be loaded");
-    s->base.names = weir_names_create((uint32_t)scopes_max, (uint32_t)labels_max);
+    sqlite3_stmt *row = NULL;
+    bool right = sqlite3_prepare_v2(s->file.db, sql, -1, &row, NULL) == SQLITE_OK &&
+                 sqlite3_step(row) == SQLITE_ROW;
+    if (right)
+        *number = (uint64_t)sqlite3_column_int64(row, 0);
+    else
+        sql_file_fault(s, "read it");
+    sqlite3_finalize(row);
+    return right;
+}
+
+/* Tables with room for what the file needs at once: the scopes that live holds may name, the live
+ * holds, the labels. */
+static bool load_room(struct sql_store *s)
+{
+    uint64_t live, scopes;
+    if (!load_number(s, LOAD_COUNT_LIVE, &live) ||
+        !load_number(s, "SELECT count(*) FROM scope", &scopes))
+        return false;
+    scopes = s->config.scopes_max + weir_min_u64(scopes, live * WEIR_LEDGER_DEPTH_MAX);
+    uint64_t labels = weir_max_u64(LOAD_LABELS_MIN, s->file.labels + LOAD_LABELS_MIN / 4);
+    if (live > UINT32_C(1) << 26 || scopes > UINT32_C(1) << 24 || labels > UINT32_C(1) << 20)
+        return sql_file_wrong(s, "it has more live holds, scopes or labels than can be loaded");
+    s->base.names = weir_names_create((uint32_t)scopes, (uint32_t)labels);
     if (!s->base.names)
         return sql_file_wrong(s, "there is no memory for its names");
-    if (!load_tables(s, (uint32_t)scopes_max))
-        return false;
-    for (size_t i = 0; i < needed->count; i++) {
-        struct sql_scope scope;
-        if (sql_scope_by_id(s, needed->ids[i], &scope) != SQL_FOUND)
-            return sql_file_wrong(s, "a scope's row went away while it was read");
-        uint32_t slot = weir_names_scope(s->base.names, scope.name);
-        WEIR_INVARIANT(slot != WEIR_NONE); /* names are unique in the file */
-        s->slots[slot] = scope.slot;
-        sql_ids_set(s, slot);
-    }
-    return load_labels(s);
+    s->live_max = s->config.holds_max + (uint32_t)live;
+    s->limits = (struct weir_ledger_limits){.scopes_max = (uint32_t)scopes,
+                                            .holds_max = s->live_max + s->config.finished_keep +
+                                                         SQL_HOLDS_SPARE};
+    /* Past balances live by the holds that name them, so this many can never run out. */
+    s->limits.balances_max =
+        s->limits.scopes_max + s->limits.holds_max * (uint32_t)WEIR_LEDGER_DEPTH_MAX;
+    return load_tables(s, (uint32_t)scopes) && load_labels(s);
 }
 
 /* ---- memory ---- */
@@ -262,37 +173,58 @@ bool sql_load_balance(struct sql_store *s, uint32_t slot, uint64_t window)
     return load_balance(s, slot, window, &found);
 }
 
+static bool load_scope(struct sql_store *s, int64_t id, int level, uint32_t *slot);
+
 /* Defines a slot's scope as its row says, its parents first. */
-static bool load_scope(struct sql_store *s, uint32_t slot, int level)
+static bool load_slot(struct sql_store *s, uint32_t slot, int level)
 {
     struct weir_ledger_totals totals;
-    struct weir_ledger_rules rules = {.parent = WEIR_NONE};
     const struct sql_slot *row = &s->slots[slot];
+    struct weir_ledger_rules rules = {.parent = WEIR_NONE,
+                                      .unlimited = row->granted == WEIR_BALANCE_MAX,
+                                      .lapse_refunds = row->lapse_refunds,
+                                      .granted_tok = row->granted};
     if (weir_ledger_totals(s->ledger, slot, &totals))
         return true;
-    if (row->parent_id != 0)
-        rules.parent = sql_ids_find(s, row->parent_id);
-    if (level > WEIR_LEDGER_DEPTH_MAX || (row->parent_id != 0 && rules.parent == WEIR_NONE))
-        return sql_file_wrong(s, "the parents of scope %" PRId64 " are not right: " LOAD_ADVICE,
-                              row->id);
-    if (rules.parent != WEIR_NONE && !load_scope(s, rules.parent, level + 1))
+    if (row->parent_id != 0 && !load_scope(s, row->parent_id, level + 1, &rules.parent))
         return false;
-    rules.unlimited = row->granted == WEIR_BALANCE_MAX;
-    rules.lapse_refunds = row->lapse_refunds;
-    rules.granted_tok = row->granted;
     if (weir_ledger_scope_set(s->ledger, slot, &rules).result != WEIR_LEDGER_DONE)
         return sql_file_wrong(s, "the row of scope %" PRId64 " is not right: " LOAD_ADVICE,
                               row->id);
     return sql_load_balance(s, slot, row->window);
 }
 
+/* The slot of a scope's row, a new one at the start, and its scope defined. */
+static bool load_scope(struct sql_store *s, int64_t id, int level, uint32_t *slot)
+{
+    struct sql_scope scope;
+    if (level > WEIR_LEDGER_DEPTH_MAX)
+        return sql_file_wrong(s, "the parents of scope %" PRId64 " are not right: " LOAD_ADVICE,
+                              id);
+    *slot = sql_ids_find(s, id);
+    if (*slot != WEIR_NONE)
+        return load_slot(s, *slot, level);
+    switch (s->is_started ? SQL_MISSING : sql_scope_by_id(s, id, &scope)) {
+    case SQL_FAULT:
+        return false;
+    case SQL_MISSING:
+        return sql_file_wrong(s, "scope %" PRId64 " has no row: " LOAD_ADVICE, id);
+    case SQL_FOUND:
+        break;
+    }
+    *slot = weir_names_scope(s->base.names, scope.name);
+    if (*slot == WEIR_NONE)
+        return sql_file_wrong(s, "its live holds name more scopes than it has");
+    s->slots[*slot] = scope.slot;
+    sql_ids_set(s, *slot);
+    return load_slot(s, *slot, level);
+}
+
 static bool load_scopes(struct sql_store *s)
 {
-    for (uint32_t slot = 0; slot <= s->ids.mask; slot++) {
-        uint32_t at = s->ids.slots[slot];
-        if (at && !load_scope(s, at - 1, 1))
+    for (uint32_t at = 0; at <= s->ids.mask; at++)
+        if (s->ids.slots[at] && !load_slot(s, s->ids.slots[at] - 1, 1))
             return false;
-    }
     return true;
 }
 
@@ -300,24 +232,55 @@ static bool load_scopes(struct sql_store *s)
 struct load_held {
     uint64_t *ids;
     int64_t *booked;
-    uint32_t count, max;
+    size_t count, max;
 };
 
-static bool load_live(struct sql_store *s, const struct sql_hold *hold, void *ctx)
+static bool held_add(struct sql_store *s, struct load_held *held, const struct sql_hold *hold)
 {
-    struct load_held *held = ctx;
+    if (held->count == held->max) {
+        size_t max = 2 * held->max + 1024;
+        uint64_t *ids = realloc(held->ids, max * sizeof *ids);
+        held->ids = ids ? ids : held->ids;
+        int64_t *booked = realloc(held->booked, max * sizeof *booked);
+        held->booked = booked ? booked : held->booked;
+        if (!ids || !booked)
+            return sql_file_wrong(s, "there is no memory to load it");
+        held->max = max;
+    }
+    held->ids[held->count] = hold->id;
+    held->booked[held->count++] = hold->booked;
+    return true;
+}
+
+static bool load_live_hold(struct sql_store *s, const struct sql_hold *hold)
+{
     bool known;
+    uint32_t slot;
+    for (uint8_t i = 0; i < hold->depth; i++)
+        if (sql_ids_find(s, hold->chain[i].scope_id) == WEIR_NONE &&
+            !load_scope(s, hold->chain[i].scope_id, 1, &slot))
+            return false;
     if (!sql_load_hold(s, hold, &known))
         return false;
-    if (!known)
-        return sql_file_wrong(s, "a scope of hold %" PRIu64 " has no row: " LOAD_ADVICE, hold->id);
-    if (held && hold->state == WEIR_HOLD_HELD) {
-        if (held->count >= held->max)
-            return sql_file_wrong(s, "it changed while it was read");
-        held->ids[held->count] = hold->id;
-        held->booked[held->count++] = hold->booked;
-    }
+    WEIR_INVARIANT(known);
     return true;
+}
+
+/* Live holds of one state, in the order of their ids. held NULL: not noted. */
+static bool load_live(struct sql_store *s, enum weir_hold_state state, struct load_held *held)
+{
+    sqlite3_stmt *row = NULL;
+    struct sql_hold hold;
+    int result = sqlite3_prepare_v2(s->file.db, LOAD_LIVE, -1, &row, NULL);
+    bool right = result == SQLITE_OK;
+    sqlite3_bind_int64(row, 1, state);
+    while (right && (result = sqlite3_step(row)) == SQLITE_ROW)
+        right = sql_hold_read(s, row, &hold) && load_live_hold(s, &hold) &&
+                (!held || held_add(s, held, &hold));
+    if (result != SQLITE_ROW && result != SQLITE_DONE)
+        right = sql_file_fault(s, "read its holds");
+    sqlite3_finalize(row);
+    return right;
 }
 
 bool sql_load_hold(struct sql_store *s, const struct sql_hold *hold, bool *known)
@@ -327,18 +290,20 @@ bool sql_load_hold(struct sql_store *s, const struct sql_hold *hold, bool *known
                                         .asked_tok = hold->asked,
                                         .booked_tok = hold->booked,
                                         .depth = hold->depth};
-    struct weir_ledger_totals totals;
     bool is_finished = hold->state != WEIR_HOLD_HELD && hold->state != WEIR_HOLD_LAPSED;
     *known = false;
     for (uint8_t i = 0; i < hold->depth; i++) {
         uint32_t slot = sql_ids_find(s, hold->chain[i].scope_id);
-        if (slot == WEIR_NONE || !weir_ledger_totals(s->ledger, slot, &totals))
+        if (slot == WEIR_NONE || s->slots[slot].is_left)
             return true;
         record.chain[i] = (struct weir_ledger_link){slot, hold->chain[i].window};
     }
     for (uint8_t i = 0; i < hold->depth; i++) {
         uint32_t slot = record.chain[i].scope;
         bool found;
+        if (record.chain[i].window > s->slots[slot].window)
+            return sql_file_wrong(s, "hold %" PRIu64 " is of a window to come: " LOAD_ADVICE,
+                                  hold->id);
         if (record.chain[i].window != s->slots[slot].window &&
             !load_balance(s, slot, record.chain[i].window, &found))
             return !found && is_finished; /* then it may have been purged */
@@ -351,7 +316,8 @@ bool sql_load_hold(struct sql_store *s, const struct sql_hold *hold, bool *known
 
 static bool load_memory(struct sql_store *s, struct load_held *held)
 {
-    if (!load_ledger_new(s) || !load_scopes(s) || !load_each_live(s, load_live, held))
+    if (!load_ledger_new(s) || !load_scopes(s) || !load_live(s, WEIR_HOLD_LAPSED, NULL) ||
+        !load_live(s, WEIR_HOLD_HELD, held))
         return false;
     const char *wrong = weir_ledger_audit(s->ledger);
     if (wrong)
@@ -402,7 +368,7 @@ static bool load_lapse(struct sql_store *s, const struct load_held *held)
         return sql_file_wrong(s, "run %" PRIu64 " cannot begin", s->base.epoch);
     uint32_t count = weir_ledger_lapse(s->ledger, UINT32_MAX);
     WEIR_INVARIANT(count == held->count); /* all the held ones are older */
-    for (uint32_t i = 0; i < held->count; i++) {
+    for (size_t i = 0; i < held->count; i++) {
         struct weir_ledger_record after;
         bool known = weir_ledger_record(s->ledger, held->ids[i], &after);
         WEIR_INVARIANT(known && after.state == WEIR_HOLD_LAPSED);
@@ -442,43 +408,22 @@ static bool load_epoch(struct sql_store *s, uint64_t *before)
 
 static bool load_begin_epoch(struct sql_store *s, const struct load_held *held, uint64_t before)
 {
-    int64_t highest = 0;
+    uint64_t highest;
+    if (!load_number(s, "SELECT coalesce(max(id), 0) FROM hold", &highest))
+        return false;
     s->base.epoch++;
-    s->hold_highest = weir_ledger_hold_id(s->base.epoch, 0);
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(s->file.db, "SELECT coalesce(max(id), 0) FROM hold", -1, &row, NULL) !=
-            SQLITE_OK ||
-        sqlite3_step(row) != SQLITE_ROW) {
-        sqlite3_finalize(row);
-        return sql_file_fault(s, "read its holds");
-    }
-    highest = sqlite3_column_int64(row, 0);
-    sqlite3_finalize(row);
-    s->hold_highest = weir_max_u64(s->hold_highest, (uint64_t)highest);
+    s->hold_highest = weir_max_u64(weir_ledger_hold_id(s->base.epoch, 0), highest);
     return load_lapse(s, held) && (before > 0 || sql_meta_set(s, "created", s->wall_s)) &&
            sql_meta_set(s, "epoch", (int64_t)s->base.epoch) && sql_meta_set(s, "wall", s->wall_s) &&
            sql_commit(s);
 }
 
-static bool load_start(struct sql_store *s, struct load_ids *needed, struct load_held *held)
+static bool load_start(struct sql_store *s, struct load_held *held)
 {
     uint64_t before = 0;
     s->wall_s = sql_wall_s(s);
-    if (!load_epoch(s, &before) || !load_each_live(s, ids_add_chain, needed) ||
-        !ids_add_parents(s, needed) || !load_names(s, needed))
+    if (!load_epoch(s, &before) || !load_room(s))
         return false;
-    held->max = needed->live;
-    held->ids = malloc(((size_t)held->max + 1) * sizeof *held->ids);
-    held->booked = malloc(((size_t)held->max + 1) * sizeof *held->booked);
-    if (!held->ids || !held->booked)
-        return sql_file_wrong(s, "there is no memory to load it");
-    s->live_max = s->config.holds_max + needed->live;
-    s->limits = (struct weir_ledger_limits){.scopes_max = weir_names_scopes_max(s->base.names),
-                                            .holds_max = s->live_max + s->config.finished_keep +
-                                                         SQL_HOLDS_SPARE};
-    /* Past balances live by the holds that name them, so this many can never run out. */
-    s->limits.balances_max =
-        s->limits.scopes_max + s->limits.holds_max * (uint32_t)WEIR_LEDGER_DEPTH_MAX;
     s->journal = (struct weir_journal_writer){.out = s->journal_room, .room = s->journal_bytes};
     uint64_t epoch = s->base.epoch;
     s->base.epoch = weir_max_u64(1, epoch); /* of the ledger until the new one begins */
@@ -489,12 +434,11 @@ static bool load_start(struct sql_store *s, struct load_ids *needed, struct load
 
 bool sql_load_start(struct sql_store *s)
 {
-    struct load_ids needed = {0};
     struct load_held held = {0};
-    bool done = load_start(s, &needed, &held);
+    bool done = load_start(s, &held);
     if (!done)
         sql_rollback(s);
-    free(needed.ids);
+    s->is_started = done;
     free(held.ids);
     free(held.booked);
     return done;

@@ -10,42 +10,52 @@
     "lapsed=excluded.lapsed, overrun=excluded.overrun, cut=excluded.cut, "                         \
     "raised=excluded.raised, lowered=excluded.lowered, unmatched=excluded.unmatched, "             \
     "refunded=excluded.refunded"
+/* A column of sums, kept within the range of balances. */
+#define ROWS_SUM(column)                                                                           \
+    column "=max(-9007199254740992, min(9007199254740992, " column "+excluded." column "))"
 #define ROWS_SCOPE                                                                                 \
     "SELECT id, coalesce(parent, 0), granted, coalesce(configured, -1), seen, window, "            \
     "lapse_refunds, name FROM scope WHERE "
 
-static const char *const rows_sql[SQL_STATEMENTS] = {
-    [SQL_BEGIN] = "BEGIN IMMEDIATE",
-    [SQL_COMMIT] = "COMMIT",
-    [SQL_ROLLBACK] = "ROLLBACK",
-    [SQL_META_GET] = "SELECT v FROM meta WHERE k=?1",
-    [SQL_META_SET] = "INSERT INTO meta VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v",
-    [SQL_HOLD_ADD] = "INSERT INTO hold VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
-    [SQL_HOLD_REPLACE] = "INSERT OR REPLACE INTO hold VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
-    [SQL_HOLD_SET] = "UPDATE hold SET booked=?2, state=?3, done=?4 WHERE id=?1",
-    [SQL_HOLD_FIND] = "SELECT id, asked, booked, state, chain FROM hold WHERE id=?1",
-    [SQL_BALANCE_SET] = "INSERT INTO balance VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0) "
-                        "ON CONFLICT(scope, window) DO UPDATE SET " ROWS_AMOUNTS,
-    [SQL_BALANCE_FIND] = "SELECT granted, reserved, committed, lapsed, overrun, cut, raised, "
-                         "lowered, unmatched, refunded FROM balance WHERE scope=?1 AND window=?2",
-    [SQL_SCOPE_BY_NAME] = ROWS_SCOPE "name=?1",
-    [SQL_SCOPE_BY_ID] = ROWS_SCOPE "id=?1",
-    [SQL_SCOPE_SET] =
-        "INSERT INTO scope VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9) ON CONFLICT(id) DO UPDATE SET "
-        "parent=excluded.parent, granted=excluded.granted, configured=excluded.configured, "
-        "unlimited=excluded.unlimited, lapse_refunds=excluded.lapse_refunds, "
-        "window=excluded.window, seen=excluded.seen",
-    [SQL_SCOPE_SEEN] = "UPDATE scope SET seen=?2 WHERE id=?1",
-    [SQL_JOURNAL_ADD] = "INSERT INTO journal VALUES(?1,?2,?3,?4,?5)",
-    [SQL_LABEL_ADD] = "INSERT INTO label VALUES(?1,?2)",
-    [SQL_USAGE_ADD] =
-        "INSERT INTO usage VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12) "
-        "ON CONFLICT(utc_hour, scope, upstream, model) DO UPDATE SET "
-        "requests=requests+excluded.requests, "
-        "input=input+excluded.input, cached=cached+excluded.cached, "
-        "cache_write=cache_write+excluded.cache_write, output=output+excluded.output, "
-        "estimated=estimated+excluded.estimated, late=late+excluded.late, "
-        "unmatched=unmatched+excluded.unmatched",
+_Static_assert(WEIR_BALANCE_MAX == 9007199254740992, "as in ROWS_SUM");
+
+static const char
+    *const rows_sql[SQL_STATEMENTS] =
+        {
+            [SQL_BEGIN] = "BEGIN IMMEDIATE",
+            [SQL_COMMIT] = "COMMIT",
+            [SQL_ROLLBACK] = "ROLLBACK",
+            [SQL_META_GET] = "SELECT v FROM meta WHERE k=?1",
+            [SQL_META_SET] =
+                "INSERT INTO meta VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v",
+            [SQL_HOLD_ADD] = "INSERT INTO hold VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
+            [SQL_HOLD_REPLACE] = "INSERT OR REPLACE INTO hold VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
+            [SQL_HOLD_SET] = "UPDATE hold SET booked=?2, state=?3, done=?4 WHERE id=?1",
+            [SQL_HOLD_FIND] = "SELECT id, asked, booked, state, chain FROM hold WHERE id=?1",
+            [SQL_BALANCE_SET] =
+                "INSERT INTO balance VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0) "
+                "ON CONFLICT(scope, window) DO UPDATE SET " ROWS_AMOUNTS,
+            [SQL_BALANCE_FIND] =
+                "SELECT granted, reserved, committed, lapsed, overrun, cut, raised, "
+                "lowered, unmatched, refunded FROM balance WHERE scope=?1 AND window=?2",
+            [SQL_SCOPE_BY_NAME] = ROWS_SCOPE "name=?1",
+            [SQL_SCOPE_BY_ID] = ROWS_SCOPE "id=?1",
+            [SQL_SCOPE_SET] =
+                "INSERT INTO scope VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9) ON CONFLICT(id) DO UPDATE "
+                "SET "
+                "parent=excluded.parent, granted=excluded.granted, configured=excluded.configured, "
+                "unlimited=excluded.unlimited, lapse_refunds=excluded.lapse_refunds, "
+                "window=excluded.window, seen=excluded.seen",
+            [SQL_SCOPE_SEEN] = "UPDATE scope SET seen=?2 WHERE id=?1",
+            [SQL_JOURNAL_ADD] = "INSERT INTO journal VALUES(?1,?2,?3,?4,?5)",
+            [SQL_LABEL_ADD] = "INSERT INTO label VALUES(?1,?2)",
+            [SQL_USAGE_ADD] =
+                "INSERT INTO usage VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12) "
+                "ON CONFLICT(utc_hour, scope, upstream, model) DO UPDATE SET "
+                "requests=requests+excluded.requests, " ROWS_SUM("input") ", " ROWS_SUM("cached") ", " ROWS_SUM("cache_write") ", " ROWS_SUM(
+                    "output") ", " ROWS_SUM("estimated") ", " ROWS_SUM("late") ", " ROWS_SUM("unmat"
+                                                                                             "che"
+                                                                                             "d"),
 };
 
 bool sql_rows_prepare(struct sql_store *s)
@@ -66,7 +76,7 @@ void sql_rows_finalize(struct sql_store *s)
 }
 
 /* Runs a statement that gives no row. */
-static bool rows_run(struct sql_store *s, enum sql_statement which, const char *doing)
+bool sql_run(struct sql_store *s, enum sql_statement which, const char *doing)
 {
     sqlite3_stmt *statement = s->file.statements[which];
     bool done = sqlite3_step(statement) == SQLITE_DONE || sql_file_fault(s, doing);
@@ -87,7 +97,7 @@ static enum sql_found rows_find(struct sql_store *s, enum sql_statement which)
     return result == SQLITE_DONE ? SQL_MISSING : SQL_FAULT;
 }
 
-static void rows_bind(sqlite3_stmt *statement, int first, const int64_t *values, size_t count)
+void sql_bind(sqlite3_stmt *statement, int first, const int64_t *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         sqlite3_bind_int64(statement, first + (int)i, values[i]);
@@ -99,7 +109,7 @@ bool sql_begin(struct sql_store *s)
 {
     if (s->file.in_transaction)
         return true;
-    s->file.in_transaction = rows_run(s, SQL_BEGIN, "begin to write");
+    s->file.in_transaction = sql_run(s, SQL_BEGIN, "begin to write");
     return s->file.in_transaction;
 }
 
@@ -107,7 +117,7 @@ bool sql_commit(struct sql_store *s)
 {
     if (!s->file.in_transaction)
         return true;
-    if (!rows_run(s, SQL_COMMIT, "make a batch durable"))
+    if (!sql_run(s, SQL_COMMIT, "make a batch durable"))
         return false;
     s->file.in_transaction = false;
     return true;
@@ -142,7 +152,7 @@ bool sql_meta_set(struct sql_store *s, const char *key, int64_t value)
     sqlite3_bind_text(row, 1, key, -1, SQLITE_STATIC);
     sqlite3_bind_int64(row, 2, value);
     s->rows_written++;
-    return sql_begin(s) && rows_run(s, SQL_META_SET, "write its numbers");
+    return sql_begin(s) && sql_run(s, SQL_META_SET, "write its numbers");
 }
 
 /* ---- holds ---- */
@@ -205,20 +215,20 @@ bool sql_hold_add(struct sql_store *s, const struct weir_ledger_record *record, 
     else
         sqlite3_bind_null(row, 2);
     sqlite3_bind_blob(row, 3, chain, (int)chain_bytes, SQLITE_STATIC);
-    rows_bind(row, 4, (int64_t[]){record->asked_tok, record->booked_tok, record->state, s->wall_s},
-              4);
+    sql_bind(row, 4, (int64_t[]){record->asked_tok, record->booked_tok, record->state, s->wall_s},
+             4);
     hold_bind_done(s, row, 8, record->state);
     s->rows_written++;
-    return sql_begin(s) && rows_run(s, which, "write a hold");
+    return sql_begin(s) && sql_run(s, which, "write a hold");
 }
 
 bool sql_hold_set(struct sql_store *s, const struct weir_ledger_record *record)
 {
     sqlite3_stmt *row = s->file.statements[SQL_HOLD_SET];
-    rows_bind(row, 1, (int64_t[]){(int64_t)record->id, record->booked_tok, record->state}, 3);
+    sql_bind(row, 1, (int64_t[]){(int64_t)record->id, record->booked_tok, record->state}, 3);
     hold_bind_done(s, row, 4, record->state);
     s->rows_written++;
-    if (!sql_begin(s) || !rows_run(s, SQL_HOLD_SET, "write a hold"))
+    if (!sql_begin(s) || !sql_run(s, SQL_HOLD_SET, "write a hold"))
         return false;
     /* Its row was purged while memory still knew the hold. */
     return sqlite3_changes(s->file.db) == 1 || sql_hold_add(s, record, NULL, false);
@@ -230,7 +240,7 @@ enum sql_found sql_balance_find(struct sql_store *s, int64_t scope_id, uint64_t 
                                 struct weir_ledger_balance *balance)
 {
     sqlite3_stmt *row = s->file.statements[SQL_BALANCE_FIND];
-    rows_bind(row, 1, (int64_t[]){scope_id, (int64_t)window}, 2);
+    sql_bind(row, 1, (int64_t[]){scope_id, (int64_t)window}, 2);
     enum sql_found found = rows_find(s, SQL_BALANCE_FIND);
     if (found != SQL_FOUND)
         return found;
@@ -251,14 +261,13 @@ bool sql_balances_set(struct sql_store *s)
     for (struct weir_ledger_balance b; weir_ledger_changed_next(s->ledger, &b);) {
         WEIR_INVARIANT(s->slots[b.scope].id != 0);
         sql_touch(s, b.scope);
-        rows_bind(row, 1,
-                  (int64_t[]){s->slots[b.scope].id, (int64_t)b.window, b.granted_tok,
-                              b.reserved_tok, b.committed_tok, b.lapsed_tok, b.overrun_tok,
-                              b.cut_tok, b.raised_tok, b.lowered_tok, b.unmatched_tok,
-                              b.refunded_tok},
-                  12);
+        sql_bind(row, 1,
+                 (int64_t[]){s->slots[b.scope].id, (int64_t)b.window, b.granted_tok, b.reserved_tok,
+                             b.committed_tok, b.lapsed_tok, b.overrun_tok, b.cut_tok, b.raised_tok,
+                             b.lowered_tok, b.unmatched_tok, b.refunded_tok},
+                 12);
         s->rows_written++;
-        if (!sql_begin(s) || !rows_run(s, SQL_BALANCE_SET, "write a balance"))
+        if (!sql_begin(s) || !sql_run(s, SQL_BALANCE_SET, "write a balance"))
             return false;
     }
     return true;
@@ -319,53 +328,12 @@ bool sql_scope_set(struct sql_store *s, uint32_t slot)
         sqlite3_bind_int64(row, 5, scope->configured);
     else
         sqlite3_bind_null(row, 5);
-    rows_bind(row, 6,
-              (int64_t[]){scope->granted == WEIR_BALANCE_MAX, scope->lapse_refunds,
-                          (int64_t)scope->window, scope->seen_s},
-              4);
+    sql_bind(row, 6,
+             (int64_t[]){scope->granted == WEIR_BALANCE_MAX, scope->lapse_refunds,
+                         (int64_t)scope->window, scope->seen_s},
+             4);
     s->rows_written++;
-    return sql_begin(s) && rows_run(s, SQL_SCOPE_SET, "write a scope");
-}
-
-/* ---- usage and labels ---- */
-
-bool sql_labels_set(struct sql_store *s)
-{
-    sqlite3_stmt *row = s->file.statements[SQL_LABEL_ADD];
-    for (uint32_t end = weir_names_labels(s->base.names); s->file.labels < end; s->file.labels++) {
-        const char *text = weir_names_label_text(s->base.names, s->file.labels);
-        sqlite3_bind_int64(row, 1, s->file.labels);
-        sqlite3_bind_text(row, 2, text, -1, SQLITE_STATIC);
-        s->rows_written++;
-        if (!sql_begin(s) || !rows_run(s, SQL_LABEL_ADD, "write a label"))
-            return false;
-    }
-    return true;
-}
-
-static bool usage_add(struct sql_store *s, const int64_t values[12])
-{
-    rows_bind(s->file.statements[SQL_USAGE_ADD], 1, values, 12);
-    s->rows_written++;
-    return sql_begin(s) && rows_run(s, SQL_USAGE_ADD, "write the usage");
-}
-
-bool sql_usage_add(struct sql_store *s, int64_t scope_id, const struct weir_store_usage *usage,
-                   int64_t amount_tok, enum weir_ledger_result result)
-{
-    return usage_add(
-        s,
-        (int64_t[]){scope_id, usage->upstream, usage->model, s->wall_s / 3600, 1,
-                    weir_max_i64(0, usage->input_tok), weir_max_i64(0, usage->cached_tok),
-                    weir_max_i64(0, usage->cache_write_tok), weir_max_i64(0, usage->output_tok),
-                    usage->estimated ? amount_tok : 0, result == WEIR_LEDGER_LATE ? amount_tok : 0,
-                    result == WEIR_LEDGER_UNMATCHED ? amount_tok : 0});
-}
-
-bool sql_usage_correct(struct sql_store *s, int64_t scope_id, const struct weir_store_usage *usage)
-{
-    return usage_add(s, (int64_t[]){scope_id, usage->upstream, usage->model, usage->utc_hour, 0,
-                                    usage->input_tok, 0, 0, usage->output_tok, 0, 0, 0});
+    return sql_begin(s) && sql_run(s, SQL_SCOPE_SET, "write a scope");
 }
 
 /* ---- the journal ---- */
@@ -388,10 +356,10 @@ bool sql_journal_flush(struct sql_store *s)
     if (w->count > 0) {
         int64_t seq = s->file.seq + 1;
         uint32_t crc = weir_journal_crc(seq, s->wall_s, w->count, w->out, w->bytes);
-        rows_bind(row, 1, (int64_t[]){seq, s->wall_s, w->count, crc}, 4);
+        sql_bind(row, 1, (int64_t[]){seq, s->wall_s, w->count, crc}, 4);
         sqlite3_bind_blob(row, 5, w->out, (int)w->bytes, SQLITE_STATIC);
         s->rows_written++;
-        if (!sql_begin(s) || !rows_run(s, SQL_JOURNAL_ADD, "write the journal"))
+        if (!sql_begin(s) || !sql_run(s, SQL_JOURNAL_ADD, "write the journal"))
             return false;
         s->file.seq = seq;
     }

@@ -169,8 +169,7 @@ static bool batch_apply(struct sql_store *s)
             return false;
         }
     }
-    return sql_balances_set(s) && (!s->file.in_transaction || sql_labels_set(s)) &&
-           sql_journal_flush(s);
+    return sql_balances_set(s) && sql_usage_flush(s) && sql_journal_flush(s);
 }
 
 /* Slots of scopes that were forgotten: their rows stay, the slots are free. */
@@ -290,6 +289,7 @@ static void thread_poison(struct sql_store *s)
 {
     char trouble[SQL_TEXT_BYTES];
     bool is_new = !atomic_exchange(&s->is_poisoned, true);
+    sql_usage_drop(s);
     sql_rollback(s);
     memcpy(trouble, s->file.trouble, sizeof trouble);
     publish_trouble(s, trouble);
