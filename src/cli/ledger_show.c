@@ -275,6 +275,57 @@ static int read_all(struct ledger_door *door, const char *scope, json_t **all)
     }
 }
 
+/* How good a running gateway's estimates have been: holds are made of them. */
+static int add_estimates(struct ledger_door *door, json_t *all)
+{
+    json_t *status_page = NULL;
+    json_object_set_new(all, "estimates", json_null());
+    if (!ledger_door_is_live(door))
+        return CLI_DONE_STATUS;
+    int status = ledger_door_call(door, "GET", "/v1/status", NULL, &status_page);
+    if (status == CLI_DONE_STATUS)
+        json_object_set(all, "estimates", json_object_get(status_page, "estimates"));
+    json_decref(status_page);
+    return status;
+}
+
+static void add_ratio(struct cli_table *table, const json_t *model, const char *name)
+{
+    char cell[32];
+    int64_t percent = cli_json_int(model, name);
+    if (percent < 0)
+        snprintf(cell, sizeof cell, "> 16");
+    else
+        snprintf(cell, sizeof cell, "<= %lld.%02lld", (long long)percent / 100,
+                 (long long)percent % 100);
+    cli_table_add(table, cell);
+}
+
+static void print_estimates(const json_t *estimates)
+{
+    struct cli_table table = {.titles = {"MODEL", "ANSWERS", "TOO LOW", "MEDIAN", "P95"},
+                              .right = {false, true, true, true, true},
+                              .columns = 5};
+    size_t i;
+    json_t *model;
+    if (json_array_size(estimates) == 0)
+        return;
+    puts("\nestimates of input / what the provider counted, since the gateway started:");
+    json_array_foreach((json_t *)(uintptr_t)estimates, i, model)
+    {
+        char low[32];
+        int64_t hundredths = (cli_json_int(model, "under_ppm") + 99) / 100; /* of a percent */
+        snprintf(low, sizeof low, "%lld.%02lld %%", (long long)hundredths / 100,
+                 (long long)hundredths % 100);
+        cli_table_add(&table, cli_json_text(model, "model"));
+        cli_table_add_amount(&table, cli_json_int(model, "samples"), NULL);
+        cli_table_add(&table, low);
+        add_ratio(&table, model, "p50_percent");
+        add_ratio(&table, model, "p95_percent");
+    }
+    cli_table_print(&table, true);
+}
+
 int cli_ledger_show(int argc, char **argv)
 {
     struct cli_args args;
@@ -288,9 +339,13 @@ int cli_ledger_show(int argc, char **argv)
         return status;
     const char *only = args.words_count ? args.words[0] : NULL;
     status = read_all(door, only, &all);
+    if (status == CLI_DONE_STATUS)
+        status = add_estimates(door, all);
     ledger_door_close(door);
-    if (status != CLI_DONE_STATUS)
+    if (status != CLI_DONE_STATUS) {
+        json_decref(all);
         return status;
+    }
     json_t *scopes = json_object_get(all, "scopes");
     if (only && json_array_size(scopes) == 0) {
         fprintf(stderr, "%s: there is no scope '%.135s'\n", show_command.name, only);
@@ -302,6 +357,8 @@ int cli_ledger_show(int argc, char **argv)
         if (!only && !cli_value(&show_command, &args, "--all"))
             drop_idle(scopes);
         print_scopes(scopes, cli_json_int(all, "at_s"));
+        if (!only)
+            print_estimates(json_object_get(all, "estimates"));
     }
     json_decref(all);
     return status;

@@ -176,16 +176,17 @@ static uint64_t estimate_input_text(const struct weir_estimator *e,
                                     const struct estimator_pair *known, uint32_t model,
                                     const struct weir_estimate_want *want, uint64_t text_mtok)
 {
+    /* Tokenizers end at bytes: none makes more tokens than there are, and for single digits with
+     * blanks between, or for rare scripts, they make as many. */
     uint64_t bytes = estimate_cap(want->text.text_bytes);
-    uint64_t most_tok = (bytes * 5 + 6) / 7; /* 1.4 bytes a token */
     if (want->strict)
-        return most_tok;
+        return bytes;
     uint32_t ratio = known ? known->ratio : e->models[model].ratio;
     if (ratio == 0)
         ratio = RATIO_NEW;
     /* 14 classes of 32 bits at up to 2,500: below 2^48; times a ratio below 2^20 it would wrap. */
     uint64_t tok = ((text_mtok + 999) / 1000 * ratio + RATIO_ONE - 1) / RATIO_ONE;
-    return weir_min_u64(weir_max_u64(tok, (bytes + 7) / 8), most_tok);
+    return weir_min_u64(weir_max_u64(tok, (bytes + 7) / 8), bytes);
 }
 
 void weir_estimator_estimate(const struct weir_estimator *e, struct weir_estimator_pair pair,

@@ -4,14 +4,14 @@
  *   input      what its input counts as, aimed at the upper side: the classes of its text
  *              (core/shape.h) each at a base price, times a ratio learned from the usage that came
  *              back for the same (tenant, model), at a chosen quantile: with p99 one request in a
- *              hundred is under-estimated. Text is clamped to 1.4 .. 8 bytes a token, whatever was learned.
+ *              hundred is under-estimated. Text is clamped to 1 .. 8 bytes a token, whatever was learned.
  *   output     the most it may produce: its limit, or the model's default, times its choices.
  *   predicted  what it likely produces: a moving average of (tenant, model), 0 before the first
  *              answer.
  *
  * Budgets reserve input + output; fairness charges input and predicted.
  *
- * strict takes the hard upper bound instead of what was learned: 1.4 bytes a token.
+ * strict takes the hard upper bound instead of what was learned: a token for each byte.
  *
  * What is learned lies in a table of fixed size, four places a set, the least recently used of the
  * four makes room. A newcomer starts from its model's ratio, a new model from 1.2. Nothing is lost

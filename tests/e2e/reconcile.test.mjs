@@ -218,6 +218,9 @@ claim('reconcile: a running gateway agrees with its provider; a difference is bo
   assert.equal((await scopeOf(it, 'class')).used_tok, 1360);
   assert.equal((await reconcileJson(it, 0, more, '--open', '--apply')).booked.adjustments, 0);
 
+  const shown = await ledger(it, 'show');
+  assert.match(shown.out, /^m +3 +\d+\.\d\d % +<= /m, 'how good the estimates were stands there too');
+
   // And down again when the provider takes back: the same file name, other content.
   const less = await reconcileJson(it, 0, usagePage(it, 'more.json', rows(800)), '--open', '--apply');
   assert.equal(less.booked.lowered_tok, 200);
