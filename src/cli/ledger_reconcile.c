@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/ledger.h"
 #include "cli/text.h"
+#include "store/reader.h"
 #include "wire/dates.h"
 
 #include <errno.h>
@@ -207,8 +208,9 @@ static int round_run(struct reconcile_round *round, const struct reconcile_call 
         to_s = weir_max_i64(to_s, export->spans[i].end_s);
     }
     *round = (struct reconcile_round){0};
-    int status = reconcile_books_read(&round->books, door, weir_max_i64(from_s, call->from_s),
-                                      weir_min_i64(to_s, call->to_s) + HOUR_S);
+    from_s = weir_max_i64(from_s, call->from_s);
+    to_s = weir_max_i64(weir_min_i64(to_s, call->to_s), from_s) + HOUR_S; /* maybe nothing of it */
+    int status = reconcile_books_read(&round->books, door, from_s, to_s);
     if (status != CLI_DONE_STATUS)
         return status;
     const struct reconcile_books *b = &round->books;
@@ -265,6 +267,33 @@ static void count_left(struct reconcile_applied *left, const struct reconcile_ro
     }
 }
 
+/* When the books can first be compared: use from before the file was made was never in it (--from
+ * says that it is meant all the same), and use older than keep_usage is gone from it. */
+static void begin_with_books(struct reconcile_call *call, struct ledger_door *door,
+                             const struct weir_export *export, struct reconcile_shown *shown)
+{
+    int64_t now_s = (int64_t)time(NULL);
+    int64_t keep_s = (int64_t)(ledger_door_config(door)->ledger.keep_usage_ns / WEIR_NS_PER_S);
+    int64_t from_s = now_s - weir_min_i64(keep_s, now_s);
+    const char *path = ledger_door_file(door);
+    char error_text[512];
+    from_s += (HOUR_S - from_s % HOUR_S) % HOUR_S;
+    struct weir_reader *reader = path && call->from_s == INT64_MIN
+                                     ? weir_reader_open(path, error_text, sizeof error_text)
+                                     : NULL;
+    struct weir_reader_facts facts;
+    if (reader && weir_reader_facts(reader, &facts))
+        from_s = weir_max_i64(from_s, facts.created_s - facts.created_s % HOUR_S);
+    weir_reader_close(reader);
+    if (from_s <= call->from_s)
+        return;
+    call->from_s = from_s;
+    shown->begin_s = from_s;
+    for (size_t i = 0; i < export->spans_count; i++)
+        shown->early_count +=
+            export->spans[i].start_s < from_s && export->spans[i].start_s < call->to_s;
+}
+
 static int show(const struct reconcile_shown *shown, bool is_json)
 {
     if (is_json) {
@@ -304,6 +333,7 @@ static int reconcile(struct reconcile_call *call, struct ledger_door *door,
                 export->spans[i].end_s > now_s && export->spans[i].start_s < call->to_s;
         call->to_s = weir_min_i64(call->to_s, now_s - now_s % HOUR_S);
     }
+    begin_with_books(call, door, export, &shown);
     int status = round_run(&round, call, door, export);
     if (status == CLI_DONE_STATUS) {
         shown.r = round.r;

@@ -52,8 +52,10 @@ struct reconcile_shown {
     const struct reconcile_books *books;
     int64_t max_drift_ppm;
     size_t files_count;
-    size_t open_count;                /* buckets left out because they had not ended */
-    bool with_windows;                /* print each bucket too */
+    int64_t begin_s;    /* the books can be compared from here on; 0: as far back as wanted */
+    size_t early_count; /* buckets left out because they begin before that */
+    size_t open_count;  /* buckets left out because they had not ended */
+    bool with_windows;  /* print each bucket too */
     struct reconcile_applied applied; /* when it was; else what would be left */
     bool is_beyond;                   /* now */
 };

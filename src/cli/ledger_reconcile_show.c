@@ -209,6 +209,10 @@ static void print_scope_of_it(const struct reconcile_shown *shown)
                shown->export->rows_count);
     else
         puts("The files have no bucket of the time asked for.");
+    if (shown->early_count > 0)
+        printf("left out: %zu buckets that begin before these books do, at %s (--from goes back "
+               "further, unless it is longer ago than keep_usage)\n",
+               shown->early_count, time_text(shown->begin_s, from));
     if (shown->open_count > 0)
         printf("left out: %zu buckets that have not ended yet (--open compares them too)\n",
                shown->open_count);
@@ -402,18 +406,19 @@ json_t *reconcile_json(const struct reconcile_shown *shown)
     for (size_t i = 0; i < r->groups_count; i++)
         json_array_append_new(groups, group_json(r, i));
     return json_pack(
-        "{s:I, s:I, s:I, s:s, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:{s:I, s:I, "
+        "{s:I, s:I, s:I, s:s, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:{s:I, "
+        "s:I, "
         "s:I, s:I, s:I, s:I}, s:o}",
         "from_s", (json_int_t)r->from_s, "to_s", (json_int_t)r->to_s, "max_drift_ppm",
         (json_int_t)shown->max_drift_ppm, "authoritative", "booked_tok", "beyond", shown->is_beyond,
         "groups", groups, "corrections", corrections_json(shown), "lapsed_holds",
         (json_int_t)r->lapses_count, "lapsed_holds_left", (json_int_t)r->lapses_left,
-        "open_buckets", (json_int_t)shown->open_count, "other_tok", (json_int_t)r->other_tok,
-        "uncovered_tok", (json_int_t)r->uncovered_tok, "is_guessed", r->is_guessed,
-        "has_partial_hours", r->has_partial_hours, "after",
-        shown->after ? after_json(shown->after) : json_null(), "booked", "adjustments",
-        (json_int_t)a->corrections, "lapsed_holds", (json_int_t)a->lapses, "raised_tok",
-        (json_int_t)a->raised_tok, "lowered_tok", (json_int_t)a->lowered_tok,
+        "early_buckets", (json_int_t)shown->early_count, "open_buckets",
+        (json_int_t)shown->open_count, "other_tok", (json_int_t)r->other_tok, "uncovered_tok",
+        (json_int_t)r->uncovered_tok, "is_guessed", r->is_guessed, "has_partial_hours",
+        r->has_partial_hours, "after", shown->after ? after_json(shown->after) : json_null(),
+        "booked", "adjustments", (json_int_t)a->corrections, "lapsed_holds", (json_int_t)a->lapses,
+        "raised_tok", (json_int_t)a->raised_tok, "lowered_tok", (json_int_t)a->lowered_tok,
         "left_window_is_over_tok", (json_int_t)a->over_tok, "left_nobody_tok",
         (json_int_t)a->nobody_tok, "problems", problems_json(shown->export));
 }

@@ -2,7 +2,7 @@
 // gateway, and after a gateway was killed in the middle of an answer.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chatAnswer, claim, open, jsonHeaders, chatBody, EventReader, postChat, until, weirBinary, within } from './support.mjs';
@@ -25,7 +25,8 @@ async function weir(state, args) {
 }
 
 const ledger = (it, ...args) => weir(it.state, ['ledger', ...args, '-c', it.file]);
-const reconcile = (it, ...args) => ledger(it, 'reconcile', ...args);
+// The samples are older than any ledger made here: --from says that they are meant.
+const reconcile = (it, ...args) => ledger(it, 'reconcile', '--from', '2025-11-30', ...args);
 
 async function reconcileJson(it, status, ...args) {
   const done = await reconcile(it, ...args, '--json');
@@ -151,7 +152,7 @@ claim('reconcile: what cannot be booked is said and left, and what cannot be rea
   for (const [args, message] of [
     [[], /give at least one export file/],
     [[file, '--max-drift', 'much'], /--max-drift much: not a percentage/],
-    [[file, '--from', '2025-12-01', '--to', '2025-11-01'], /is not before --to/],
+    [[file, '--to', '2025-11-01'], /is not before --to/],
     [[path.join(it.state, 'none')], /none: No such file/],
   ]) {
     const refused = await reconcile(it, ...args);
@@ -159,6 +160,19 @@ claim('reconcile: what cannot be booked is said and left, and what cannot be rea
     assert.match(refused.err, message);
   }
   assert.equal((await scopeOf(it, 'app')).used_tok, 0);
+});
+
+claim('reconcile: use from before the books began is left out, and booked only when asked for', async (rig) => {
+  const it = await atRest(rig, { scopes: [{ name: 'app', granted: 5_000_000, provider_ids: ['key_app1', 'key_batch'] }] });
+  const file = path.join(samples, 'openai_completions_usage.csv');
+  const done = await ledger(it, 'reconcile', file, '--apply');
+  assert.equal(done.status, 0, done.err);
+  assert.match(done.out, /left out: 3 buckets that begin before these books do/);
+  assert.equal((await scopeOf(it, 'app')).used_tok, 0);
+  // What is older than keep_usage can never be compared: its rows are gone, those of corrections too.
+  writeFileSync(it.file, JSON.stringify({ ...JSON.parse(readFileSync(it.file, 'utf8')), ledger: { keep_usage: '30d' } }));
+  const old = await reconcileJson(it, 0, file, '--apply');
+  assert.deepEqual([old.early_buckets, old.booked.adjustments], [3, 0]);
 });
 
 claim('reconcile: several upstreams and nothing mapped is compared as one, and not booked', async (rig) => {
