@@ -250,6 +250,9 @@ PRINT_FLOW(waiters, waiters_now)
 PRINT_FLOW(in_flight, in_flight_now)
 PRINT_FLOW(holds, holds_now)
 PRINT_FLOW(waiting_bytes, waiting_bytes_now)
+PRINT_FLOW(overruns_now, overruns_now)
+PRINT_FLOW(overruns, overruns)
+PRINT_FLOW(overruns_cut, overruns_cut)
 
 #define PRINT_UPSTREAM(id, expression)                                                             \
     static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
@@ -491,6 +494,12 @@ static const struct metrics_row metrics_rows[] = {
      "Time from the request being sent to the answer's head.", print_first_byte},
     {"weir_request_duration_seconds", "histogram",
      "Time from arrival to the end of the upstream exchange.", print_duration},
+    {"weir_overruns", "gauge",
+     "Streams running beyond a hold that their budget had no room to enlarge.",
+     print_overruns_now},
+    {"weir_overruns_total", "counter", "Streams that came to that.", print_overruns},
+    {"weir_overruns_cut_total", "counter", "Those of them that were cut (on_overrun: cut).",
+     print_overruns_cut},
     {"weir_waiting_requests", "gauge", "Requests in the queue now.", print_waiters},
     {"weir_waiting_bytes", "gauge", "Heads and bodies of the requests in the queue now.",
      print_waiting_bytes},

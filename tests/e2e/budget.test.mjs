@@ -1,6 +1,7 @@
 // Budgets end to end: what goes where when one is spent, what an answer does that passes its hold,
 // and that many clients at once never get a token more than was granted. Windows: windows.test.mjs.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import {
   anthropicHeaders, bearer, call, chatAnswer, chatBody, claim, EventReader, messagesBody, open, postChat, readAll, until,
 } from './support.mjs';
@@ -155,12 +156,15 @@ claim('extend: no room, policy cut: the stream ends with an error event and is c
 claim('extend: no room, policy log: the stream goes on, all of it is booked, and others are refused', async (rig) => {
   const { gateway, key, stream, reader } = await streaming(rig, 'log', 1000);
   stream.more(600);
+  const shows = async (line) => (await gateway.admin('/metrics')).text.includes(`\n${line}\n`);
+  await until('the overrun is shown', () => shows('weir_overruns 1'));
   stream.more(600);
   stream.end(2400);
   assert.match((await reader.all()).at(-1), /DONE/);
   const balance = await settled(gateway, 'class');
   assert.equal(balance.committed_tok, 2410);
   assert.ok(balance.overrun_tok > 2000);
+  for (const line of ['weir_overruns 0', 'weir_overruns_total 1', 'weir_overruns_cut_total 0']) assert.ok(await shows(line), line);
   const refused = await postChat(gateway, { key, max_tokens: 5 });
   assert.equal(refused.json.error.code, 'budget_exhausted', refused.text);
 });
@@ -196,6 +200,61 @@ claim('an Anthropic stream cut after message_start is charged, and flagged as ou
   assert.equal(line.outcome, 'cut');
   assert.equal(line.estimated, true);
   assert.ok(line.charged_tokens > 1, `${line.charged_tokens} tokens`);
+});
+
+// ---- the ledger is away ----
+
+// Another process has the ledger's file, until it is let go.
+async function stranger(file) {
+  const script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN IMMEDIATE'); print('has it', flush=True); sys.stdin.read()";
+  const child = spawn('python3', ['-c', script, file], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const gone = new Promise((resolve) => child.on('close', resolve));
+  await new Promise((resolve, reject) => {
+    child.stdout.once('data', resolve);
+    child.once('error', reject);
+    child.once('close', () => reject(new Error('python3 did not get the file')));
+  });
+  return async () => {
+    child.stdin.end();
+    await gone;
+  };
+}
+
+claim('ledger away: the first waits to its deadline, the rest are 503 at once, apart from 429; then all goes on', async (rig) => {
+  const mock = await rig.mock('--plain');
+  const { gateway, keys } = await rig.keyed({
+    upstreams: [{ name: 'main', url: `${mock.url}/v1` }],
+    tenants: [{ name: 'a', scope: 'class' }],
+    scopes: [{ name: 'class', granted: 1_000_000 }],
+    limits: { max_wait: '3s' },
+  });
+  assert.equal((await postChat(gateway, { key: keys.a })).status, 200);
+  await settled(gateway, 'class');
+  const letGo = await stranger(`${gateway.state}/ledger.db`);
+  try {
+    const away = async () => {
+      const answer = await postChat(gateway, { key: keys.a });
+      assert.equal(answer.status, 503, answer.text);
+      assert.equal(answer.json.error.code, 'ledger_unavailable');
+      const hint = Number(answer.headers['retry-after-ms']);
+      assert.ok(hint >= 1 && hint <= 5000, answer.headers['retry-after-ms']);
+      return answer.took_ms;
+    };
+    await until('of two at once one is refused at once', async () => Math.min(...(await Promise.all([away(), away()]))) < 500, 20_000);
+    const took = await Promise.all(Array.from({ length: 20 }, away));
+    assert.ok(took.filter((ms) => ms < 500).length >= 19, `${took.map(Math.round)} ms`);
+    assert.ok(Math.max(...took) <= 3500, `${took.map(Math.round)} ms`);
+    assert.equal((await mock.stats()).requests, 1, 'nothing is sent that was not held');
+  } finally {
+    await letGo();
+  }
+  await until('it is back', async () => (await postChat(gateway, { key: keys.a })).status === 200, 20_000);
+  const metrics = (await gateway.admin('/metrics')).text;
+  const refused = [...metrics.matchAll(/^weir_refusals_total\{([^}]*)\} (\d+)$/gm)].filter(([, , n]) => n !== '0');
+  assert.ok(refused.length > 0, metrics);
+  for (const [line, labels] of refused) assert.match(labels, /ledger_unavailable/, line);
+  assert.equal((await settled(gateway, 'class')).held, 0);
+  assert.deepEqual(await gateway.stop(), { code: 0, signal: null });
 });
 
 // ---- many at once ----

@@ -54,7 +54,9 @@ static void docs__refusals__are_those_of_the_table(void **state)
                      "as `retry-after` (whole seconds, "
                      "rounded up) and\n`retry-after-ms`; a longer one as the true `retry-after` "
                      "with `x-should-retry: false`. "
-                     "\"no\": `x-should-retry: false`.\n\n| status | code | repeat | sentence |\n| "
+                     "\"no\": `x-should-retry: false`,\nwith the true `retry-after` where a "
+                     "time is known: the next window of a spent budget. Refusals by a budget "
+                     "name its scope.\n\n| status | code | repeat | sentence |\n| "
                      "--- | --- | --- | --- |\n");
     for (int i = 1; i < WEIR_REFUSAL_COUNT; i++) {
         const struct weir_refusal_row *row = weir_refusal_row((enum weir_refusal)i);
