@@ -110,8 +110,11 @@ static bool gather_owners(struct weir_reconcile_private *p)
     p->scope_is_mapped = reconcile_zeroed(p->scopes.count, sizeof *p->scope_is_mapped);
     p->upstream_is_mapped = reconcile_zeroed(p->upstreams.count, sizeof *p->upstream_is_mapped);
     p->weights = reconcile_zeroed(p->scopes.count, sizeof *p->weights);
+    p->line_unsure = reconcile_zeroed(p->scopes.count, sizeof *p->line_unsure);
+    p->line_used = reconcile_zeroed(p->scopes.count, sizeof *p->line_used);
     p->ids = reconcile_zeroed(in->ids_count, sizeof *p->ids);
-    if (!p->parents || !p->scope_is_mapped || !p->upstream_is_mapped || !p->weights || !p->ids)
+    if (!p->parents || !p->scope_is_mapped || !p->upstream_is_mapped || !p->weights ||
+        !p->line_unsure || !p->line_used || !p->ids)
         return false;
     for (size_t i = 0; i < p->scopes.count; i++)
         p->parents[i] = WEIR_NONE;
@@ -412,6 +415,8 @@ void weir_reconcile_free(struct weir_reconcile *r)
     free(p->entries);
     free(p->lapses);
     free(p->weights);
+    free(p->line_unsure);
+    free(p->line_used);
     free(p);
     free(r->groups);
     free(r->lines);

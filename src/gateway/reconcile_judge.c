@@ -298,33 +298,34 @@ static bool add_correction(struct weir_reconcile *r, struct weir_reconcile_priva
 
 enum weight { WEIGHT_UNSURE, WEIGHT_USED };
 
-/* Adds to the scopes' weights from entries first .. end of a line, which lie in span; SIZE_MAX: in
- * any. Unsure is what was booked without the provider's own count. Returns the sum. */
-static int64_t weigh(struct weir_reconcile_private *p, size_t first, size_t end, size_t span,
-                     enum weight by)
+/* Entries of one line, sorted by window. */
+struct stretch {
+    size_t first, end;
+    size_t span; /* SIZE_MAX: of every window */
+};
+
+/* Adds up what the scopes have in a stretch, into weights (of every scope, all 0). Unsure is what was
+ * booked without the provider's own count. Returns the sum. */
+static int64_t weigh(const struct weir_reconcile_private *p, const struct stretch *s,
+                     enum weight by, int64_t *weights)
 {
     int64_t sum = 0;
-    memset(p->weights, 0, p->scopes.count * sizeof *p->weights);
-    for (size_t i = first; i < end; i++) {
+    for (size_t i = s->first; i < s->end; i++) {
         const struct reconcile_entry *entry = &p->entries[i];
-        if (entry->is_theirs || entry->is_correction || (span != SIZE_MAX && entry->span != span))
-            continue;
         int64_t tok = by == WEIGHT_USED ? total_tok(&entry->sums) : entry->estimated_tok;
-        if (tok > 0) {
-            p->weights[entry->scope] += tok;
-            sum += tok;
-        }
+        if (entry->is_theirs || entry->is_correction || tok <= 0)
+            continue;
+        weights[entry->scope] += tok;
+        sum += tok;
     }
-    if (by == WEIGHT_USED)
-        return sum;
-    for (size_t i = 0; i < p->lapses_count; i++) {
+    for (size_t i = 0; by == WEIGHT_UNSURE && i < p->lapses_count; i++) {
         const struct reconcile_lapse *lapse = &p->lapses[i];
         int64_t tok = p->in->lapses[lapse->index].charged_tok;
-        if (lapse->group_key == p->entries[first].group_key && tok > 0 &&
-            (span == SIZE_MAX || lapse->span == span)) {
-            p->weights[lapse->scope] += tok;
-            sum += tok;
-        }
+        if (lapse->group_key != p->entries[s->first].group_key || tok <= 0 ||
+            (s->span != SIZE_MAX && lapse->span != s->span))
+            continue;
+        weights[lapse->scope] += tok;
+        sum += tok;
     }
     return sum;
 }
@@ -338,17 +339,20 @@ static int64_t share(int64_t amount, int64_t weight, int64_t sum)
 
 /* Divides a correction among scopes by their weights; what rounding leaves goes to the largest. */
 static bool divide(struct weir_reconcile *r, struct weir_reconcile_private *p,
-                   const struct weir_reconcile_correction *whole, int64_t sum)
+                   const struct weir_reconcile_correction *whole, const int64_t *weights,
+                   int64_t sum)
 {
     int64_t input_left = whole->input_tok, output_left = whole->output_tok;
     size_t first = r->corrections_count, largest = first;
+    uint32_t heaviest = 0;
     for (uint32_t i = 0; i < p->scopes.count; i++) {
         struct weir_reconcile_correction part = *whole;
-        if (p->weights[i] == 0)
+        if (weights[i] == 0)
             continue;
+        heaviest = weights[i] > weights[heaviest] ? i : heaviest;
         part.scope = p->scopes.list[i];
-        part.input_tok = share(whole->input_tok, p->weights[i], sum);
-        part.output_tok = share(whole->output_tok, p->weights[i], sum);
+        part.input_tok = share(whole->input_tok, weights[i], sum);
+        part.output_tok = share(whole->output_tok, weights[i], sum);
         input_left -= part.input_tok;
         output_left -= part.output_tok;
         size_t before = r->corrections_count;
@@ -364,56 +368,71 @@ static bool divide(struct weir_reconcile *r, struct weir_reconcile_private *p,
         r->corrections[largest].output_tok += output_left;
         return true;
     }
-    for (uint32_t i = 0; i < p->scopes.count; i++) { /* too small to divide: to the first */
-        if (p->weights[i] == 0)
-            continue;
-        struct weir_reconcile_correction part = *whole;
-        part.scope = p->scopes.list[i];
-        return add_correction(r, p, &part);
+    struct weir_reconcile_correction part = *whole; /* too small to divide */
+    part.scope = p->scopes.list[heaviest];
+    return add_correction(r, p, &part);
+}
+
+/* What a line's scopes have in all of its windows, made when it is first asked for. */
+struct line_weights {
+    struct stretch line;
+    int64_t *weights[2]; /* by enum weight, of every scope */
+    int64_t sums[2];     /* -1: not made yet */
+};
+
+static int64_t line_weigh(const struct weir_reconcile_private *p, struct line_weights *l,
+                          enum weight by)
+{
+    if (l->sums[by] < 0) {
+        memset(l->weights[by], 0, p->scopes.count * sizeof *l->weights[by]);
+        l->sums[by] = weigh(p, &l->line, by, l->weights[by]);
     }
-    return true;
+    return l->sums[by];
 }
 
 /* Whose use it was is told best by what was booked unsurely in the window, then in the line, then by
  * all use. More than was unsure is not taken away from the unsure. */
-static bool correct_window(struct weir_reconcile *r, struct weir_reconcile_private *p, size_t first,
-                           size_t end, size_t span, const struct weir_reconcile_window *window)
+static bool correct_window(struct weir_reconcile *r, struct weir_reconcile_private *p,
+                           struct line_weights *line, const struct stretch *in_window,
+                           const struct weir_reconcile_window *window)
 {
-    struct weir_reconcile_correction whole = {.line = p->entries[first].line,
+    const struct reconcile_entry *any = &p->entries[in_window->first];
+    struct weir_reconcile_correction whole = {.line = any->line,
                                               .start_s = window->start_s,
                                               .end_s = window->end_s,
                                               .input_tok = -window->left_input_tok,
                                               .output_tok = -window->left_output_tok};
-    const struct {
-        size_t span;
-        enum weight by;
-    } tries[] = {{span, WEIGHT_UNSURE},
-                 {SIZE_MAX, WEIGHT_UNSURE},
-                 {span, WEIGHT_USED},
-                 {SIZE_MAX, WEIGHT_USED}};
     int64_t need = weir_max_i64(-whole.input_tok, 0) + weir_max_i64(-whole.output_tok, 0);
-    for (size_t i = 0; i < WEIR_COUNT(tries); i++) {
-        int64_t sum = weigh(p, first, end, tries[i].span, tries[i].by);
-        if (sum > 0 && (sum >= need || tries[i].by == WEIGHT_USED))
-            return divide(r, p, &whole, sum);
+    for (enum weight by = WEIGHT_UNSURE; by <= WEIGHT_USED; by++) {
+        memset(p->weights, 0, p->scopes.count * sizeof *p->weights);
+        int64_t sum = weigh(p, in_window, by, p->weights);
+        if (sum > 0 && (sum >= need || by == WEIGHT_USED))
+            return divide(r, p, &whole, p->weights, sum);
+        sum = line_weigh(p, line, by);
+        if (sum > 0 && (sum >= need || by == WEIGHT_USED))
+            return divide(r, p, &whole, line->weights[by], sum);
     }
-    whole.scope = r->groups[p->entries[first].group].scope; /* NULL: nobody is known */
+    whole.scope = r->groups[any->group].scope; /* NULL: nobody is known */
     return add_correction(r, p, &whole);
 }
 
-/* Entries first .. end are one line, sorted by span. */
+/* Entries first .. end are one line, sorted by window. */
 static bool correct_line(struct weir_reconcile *r, struct weir_reconcile_private *p, size_t first,
                          size_t end)
 {
     const struct weir_reconcile_line *line = &r->lines[p->entries[first].line];
-    size_t at = first;
+    struct line_weights weights = {.line = {first, end, SIZE_MAX},
+                                   .weights = {p->line_unsure, p->line_used},
+                                   .sums = {-1, -1}};
+    struct stretch at = {first, first, 0};
     for (size_t i = 0; i < line->windows_count; i++) {
         const struct weir_reconcile_window *window = &r->windows[line->windows + i];
-        size_t span = p->entries[at].span;
-        while (at < end && p->entries[at].span == span)
-            at++;
+        at.first = at.end;
+        at.span = p->entries[at.first].span;
+        while (at.end < end && p->entries[at.end].span == at.span)
+            at.end++;
         if ((window->left_input_tok != 0 || window->left_output_tok != 0) &&
-            !correct_window(r, p, first, end, span, window))
+            !correct_window(r, p, &weights, &at, window))
             return false;
     }
     return true;

@@ -43,7 +43,8 @@ struct weir_reconcile_private {
     size_t entries_count;
     struct reconcile_lapse *lapses;
     size_t lapses_count;
-    int64_t *weights; /* of scopes: what a correction is divided by */
+    int64_t *weights; /* of scopes: what a correction is divided by, in a window ... */
+    int64_t *line_unsure, *line_used; /* ... and in the line at hand */
     size_t corrections_cap;
 };
 
