@@ -189,6 +189,7 @@ struct sql_store {
     size_t journal_bytes;
     uint64_t rows_written, batches, ops;
     uint64_t backoff_ns;
+    uint32_t tries; /* to reload, since a batch was committed */
     uint32_t commits_count;
 
     /* House-keeping. */

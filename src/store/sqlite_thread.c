@@ -226,6 +226,7 @@ static bool thread_batch(struct sql_store *s)
         sql_lock_write(s, s->base.epoch, s->file.seq);
         batch_count_commit(s, s->commit_last_ns - before_ns);
         s->backoff_ns = THREAD_BACKOFF_NS;
+        s->tries = 0;
     }
     s->ops += applied;
     batch_leave_slots(s);
@@ -315,9 +316,19 @@ static void thread_resolve(struct sql_store *s)
     }
 }
 
+/* Reading may work where writing does not: a full disk, say. */
+static bool thread_prove(struct sql_store *s)
+{
+    s->wall_s = sql_wall_s(s);
+    if (sql_begin(s) && sql_meta_set(s, "wall", s->wall_s) && sql_commit(s))
+        return true;
+    sql_rollback(s);
+    return false;
+}
+
 static bool thread_reload(struct sql_store *s)
 {
-    if (!sql_file_open(s) || !sql_load_again(s)) {
+    if (!sql_file_open(s) || !sql_load_again(s) || !thread_prove(s)) {
         sql_file_close(s);
         publish_trouble(s, s->file.trouble);
         return false;
@@ -345,29 +356,38 @@ static bool thread_pause(struct sql_store *s, uint64_t pause_ns)
     return is_closing;
 }
 
-/* Until the file works again. false: closing, and it does not. */
+/* Gives up while closing: what waits is lost, and said. */
+static void thread_give_up(struct sql_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    size_t lost = s->batch_count + ring_count(&s->ends) + ring_count(&s->others);
+    pthread_mutex_unlock(&s->lock);
+    sql_say(s, WEIR_STORE_SAY_ERROR,
+            "%s. The gateway stops without having written %zu operations: what they would have "
+            "settled lapses at the next start, charged by its estimate",
+            s->file.trouble, lost);
+}
+
+/* Until the file works again. false: closing, and it does not. Tries are counted until a batch is
+ * committed: a file that can be read but not written fails again and again, and must neither be
+ * tried without a pause nor keep a closing store for ever. */
 static bool thread_outage(struct sql_store *s)
 {
-    for (int tries = 0; !thread_reload(s);) {
-        thread_refuse(s, false);
-        bool is_closing = thread_pause(s, s->backoff_ns);
-        s->backoff_ns = weir_min_u64(2 * s->backoff_ns, THREAD_BACKOFF_MAX_NS);
-        if (!is_closing)
-            continue;
-        if (++tries >= THREAD_CLOSE_TRIES) {
-            pthread_mutex_lock(&s->lock);
-            size_t lost = s->batch_count + ring_count(&s->ends) + ring_count(&s->others);
-            pthread_mutex_unlock(&s->lock);
-            sql_say(s, WEIR_STORE_SAY_ERROR,
-                    "%s. The gateway stops without having written %zu operations: what they would "
-                    "have settled lapses at the next start, charged by its estimate",
-                    s->file.trouble, lost);
-            return false;
+    for (;; thread_refuse(s, false)) {
+        if (s->tries++ > 0) {
+            bool is_closing = thread_pause(s, s->backoff_ns);
+            s->backoff_ns = weir_min_u64(2 * s->backoff_ns, THREAD_BACKOFF_MAX_NS);
+            if (is_closing && s->tries > THREAD_CLOSE_TRIES) {
+                thread_give_up(s);
+                return false;
+            }
+            struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+            if (is_closing)
+                nanosleep(&pause, NULL);
         }
-        struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
-        nanosleep(&pause, NULL);
+        if (thread_reload(s))
+            return true;
     }
-    return true;
 }
 
 /* ---- the loop ---- */
