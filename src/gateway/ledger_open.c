@@ -141,8 +141,8 @@ static bool ledger_define(struct weir_gateway *g, struct ledger_wait *w)
     return w->failed == WEIR_LEDGER_DONE;
 }
 
-/* A scope with children keeps its level, so a tree that was changed in the configuration is taken
- * apart first: every scope becomes a root, the deepest before those above them. */
+/* A tree that the configuration turned over may be too deep half way. Then it is taken apart first:
+ * every scope becomes a root, the deepest before those above them. */
 static bool ledger_take_apart(struct weir_gateway *g)
 {
     struct ledger_wait w = {.failed = WEIR_LEDGER_DONE};
