@@ -325,6 +325,8 @@ void weir_ledger_stats(const struct weir_ledger *l, struct weir_ledger_stats *st
 /* false: not known. */
 WEIR_MUST_USE bool weir_ledger_hold_find(const struct weir_ledger *l, uint64_t hold,
                                          struct weir_ledger_hold *view);
+/* The lowest id that is held; 0: none is.   Cost: O(held). */
+uint64_t weir_ledger_held_low(const struct weir_ledger *l);
 /* The next hold at or after *cursor, in no order; start from 0. false: none left. Holds that come
  * or go between calls may be missed or seen. */
 WEIR_MUST_USE bool weir_ledger_hold_next(const struct weir_ledger *l, uint32_t *cursor,

@@ -122,6 +122,14 @@ bool weir_ledger_hold_find(const struct weir_ledger *l, uint64_t hold,
     return h != NULL;
 }
 
+uint64_t weir_ledger_held_low(const struct weir_ledger *l)
+{
+    uint64_t low = UINT64_MAX;
+    for (uint32_t at = l->lists[LIST_HELD].head; at; at = l->holds[at - 1].list_next)
+        low = weir_min_u64(low, l->holds[at - 1].id);
+    return low == UINT64_MAX ? 0 : low;
+}
+
 bool weir_ledger_hold_next(const struct weir_ledger *l, uint32_t *cursor,
                            struct weir_ledger_hold *view)
 {

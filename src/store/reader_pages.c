@@ -94,17 +94,22 @@ static bool live_room(struct weir_reader *reader)
     return reader->live || reader_fault(reader, SQLITE_NOMEM);
 }
 
+/* Live holds are few among many: held ones lie at or above meta low, lapsed ones have an index. */
+#define HELD_AFTER                                                                                 \
+    " WHERE id > max(?, coalesce((SELECT v FROM meta WHERE k = 'low'), 0) - 1) AND state = 1 "     \
+    "ORDER BY id LIMIT ?"
+#define LAPSED_AFTER " WHERE id > ? AND state = 4 ORDER BY id LIMIT ?"
+
 /* Adds the live holds of one page, from *at on. */
 static enum weir_reader_next count_page(struct weir_reader *reader, int64_t state, int64_t *at)
 {
     struct page page;
     if (!page_begin(&page, reader,
-                    "SELECT id, chain FROM hold WHERE state IN (1, 4) AND state = ? AND id > ? "
-                    "ORDER BY id LIMIT ?",
+                    state == WEIR_HOLD_HELD ? "SELECT id, chain FROM hold" HELD_AFTER
+                                            : "SELECT id, chain FROM hold" LAPSED_AFTER,
                     0))
         return WEIR_READER_FAULT;
-    sqlite3_bind_int64(page.statement, 1, state);
-    sqlite3_bind_int64(page.statement, 2, *at);
+    sqlite3_bind_int64(page.statement, 1, *at);
     while (page_row(&page)) {
         struct weir_journal_link chain[WEIR_LEDGER_DEPTH_MAX];
         *at = sqlite3_column_int64(page.statement, 0);
@@ -281,17 +286,14 @@ enum weir_reader_next weir_reader_holds(struct weir_reader *reader,
         if (found != WEIR_READER_MORE)
             return found;
     }
-    /* Live ones are few among many, and have an index; the others are found by looking at all. */
-    bool live = filter->state == WEIR_HOLD_HELD || filter->state == WEIR_HOLD_LAPSED;
-    if (!page_begin(&page, reader,
-                    live ? "SELECT " HOLD_COLUMNS " FROM hold WHERE id > ? AND state IN (1, 4) "
-                           "AND state = ? ORDER BY id LIMIT ?"
-                         : "SELECT " HOLD_COLUMNS " FROM hold WHERE id > ? ORDER BY id LIMIT ?",
-                    rows_max))
+    const char *sql = "SELECT " HOLD_COLUMNS " FROM hold WHERE id > ? ORDER BY id LIMIT ?";
+    if (filter->state == WEIR_HOLD_HELD)
+        sql = "SELECT " HOLD_COLUMNS " FROM hold" HELD_AFTER;
+    else if (filter->state == WEIR_HOLD_LAPSED)
+        sql = "SELECT " HOLD_COLUMNS " FROM hold" LAPSED_AFTER;
+    if (!page_begin(&page, reader, sql, rows_max))
         return WEIR_READER_FAULT;
     sqlite3_bind_int64(page.statement, 1, cursor->begun ? cursor->at[0] : INT64_MIN);
-    if (live)
-        sqlite3_bind_int64(page.statement, 2, filter->state);
     while (page_row(&page)) {
         struct weir_reader_hold hold;
         hold_row(reader, page.statement, &hold);

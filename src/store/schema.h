@@ -25,12 +25,13 @@ _Static_assert(WEIR_HOLD_HELD == 1 && WEIR_HOLD_SETTLED == 2 && WEIR_HOLD_VOID =
     "refunded INTEGER NOT NULL, "
 
 /* meta     epoch: of the present or last run; created, wall: when; base_seq: the last row of the
- *          journal that was folded into base
+ *          journal that was folded into base; low: no hold with a lower id is held
  * scope    parent: NULL for a root; configured: the grant that the configuration gave last, NULL:
  *          never; seen: when it was last defined
  * balance  granted: WEIR_BALANCE_MAX when unlimited; purged: part of committed whose holds have no
  *          row any more
- * hold     chain: pairs of scope and window as variable-length integers, leaf first
+ * hold     chain: pairs of scope and window as variable-length integers, leaf first. Held ones
+ *          come and go with every request, so they have no index: they lie at or above meta low
  * journal  n, crc, data: see journal.h; seq goes up by one from row to row
  * base     the balances as they were before the first row of the journal */
 #define WEIR_SCHEMA_SQL                                                                            \
@@ -43,7 +44,8 @@ _Static_assert(WEIR_HOLD_HELD == 1 && WEIR_HOLD_SETTLED == 2 && WEIR_HOLD_VOID =
     "CREATE TABLE hold(id INTEGER PRIMARY KEY, key BLOB, chain BLOB NOT NULL, "                    \
     "asked INTEGER NOT NULL, booked INTEGER NOT NULL, state INTEGER NOT NULL, "                    \
     "created INTEGER NOT NULL, done INTEGER) STRICT;"                                              \
-    "CREATE INDEX hold_live ON hold(state) WHERE state IN (1, 4);"                                 \
+    "CREATE INDEX hold_lapsed ON hold(state) WHERE state = 4;"                                     \
+    "CREATE INDEX hold_key ON hold(created) WHERE key NOT NULL;"                                   \
     "CREATE TABLE journal(seq INTEGER PRIMARY KEY, wall INTEGER NOT NULL, n INTEGER NOT NULL, "    \
     "crc INTEGER NOT NULL, data BLOB NOT NULL) STRICT;"                                            \
     "CREATE TABLE base(scope INTEGER, window INTEGER, " WEIR_SCHEMA_AMOUNTS                        \

@@ -171,6 +171,8 @@ struct sql_store {
     struct sql_slot *slots;
     struct sql_ids ids;
     uint64_t hold_highest; /* a higher id was never seen, so the file cannot know it */
+    uint64_t hold_low;     /* no lower id is held: meta low */
+    uint32_t low_age;      /* holds since it was looked for */
     int64_t wall_s;        /* of the batch */
 
     uint32_t batch[SQL_BATCH_MAX];
@@ -278,6 +280,8 @@ WEIR_MUST_USE bool sql_hold_add(struct sql_store *s, const struct weir_ledger_re
 WEIR_MUST_USE bool sql_hold_set(struct sql_store *s, const struct weir_ledger_record *record);
 WEIR_MUST_USE bool sql_balances_set(struct sql_store *s); /* all that changed in memory */
 WEIR_MUST_USE bool sql_scope_set(struct sql_store *s, uint32_t slot);
+/* Once a batch that writes: meta low follows the holds, now and then. */
+WEIR_MUST_USE bool sql_low_set(struct sql_store *s);
 /* Adds a record to the batch's blob; the blob becomes rows by sql_journal_flush. */
 WEIR_MUST_USE bool sql_journal_add(struct sql_store *s, const struct weir_journal_record *record);
 WEIR_MUST_USE bool sql_journal_flush(struct sql_store *s);

@@ -9,11 +9,12 @@
 
 #include "store/sqlite_inside.h"
 
-/* By the index of live holds; those of one state come in the order of their ids. */
-#define LOAD_LIVE                                                                                  \
-    "SELECT id, asked, booked, state, chain FROM hold INDEXED BY hold_live "                       \
-    "WHERE state IN (1, 4) AND state = ?1 ORDER BY id"
-#define LOAD_COUNT_LIVE "SELECT count(*) FROM hold INDEXED BY hold_live WHERE state IN (1, 4)"
+/* Lapsed holds have an index, held ones lie at or above meta low. */
+#define LOAD_LAPSED "FROM hold INDEXED BY hold_lapsed WHERE state = 4"
+#define LOAD_HELD                                                                                  \
+    "FROM hold WHERE id >= coalesce((SELECT v FROM meta WHERE k = 'low'), 0) AND state = 1"
+#define LOAD_COLUMNS "SELECT id, asked, booked, state, chain "
+#define LOAD_COUNT_LIVE "SELECT (SELECT count(*) " LOAD_LAPSED ") + (SELECT count(*) " LOAD_HELD ")"
 #define LOAD_LABELS_MIN 4096u
 #define LOAD_ADVICE "the file contradicts itself: keep a copy, look at it by `weir ledger verify`"
 
@@ -271,9 +272,10 @@ static bool load_live(struct sql_store *s, enum weir_hold_state state, struct lo
 {
     sqlite3_stmt *row = NULL;
     struct sql_hold hold;
-    int result = sqlite3_prepare_v2(s->file.db, LOAD_LIVE, -1, &row, NULL);
+    const char *sql = state == WEIR_HOLD_HELD ? LOAD_COLUMNS LOAD_HELD " ORDER BY id"
+                                              : LOAD_COLUMNS LOAD_LAPSED " ORDER BY id";
+    int result = sqlite3_prepare_v2(s->file.db, sql, -1, &row, NULL);
     bool right = result == SQLITE_OK;
-    sqlite3_bind_int64(row, 1, state);
     while (right && (result = sqlite3_step(row)) == SQLITE_ROW)
         right = sql_hold_read(s, row, &hold) && load_live_hold(s, &hold) &&
                 (!held || held_add(s, held, &hold));
@@ -314,10 +316,19 @@ bool sql_load_hold(struct sql_store *s, const struct sql_hold *hold, bool *known
     return true;
 }
 
+static bool load_low(struct sql_store *s)
+{
+    int64_t low = 0;
+    if (!sql_meta_get(s, "low", &low) && s->file.fault != SQLITE_OK)
+        return false;
+    s->hold_low = (uint64_t)low;
+    return true;
+}
+
 static bool load_memory(struct sql_store *s, struct load_held *held)
 {
-    if (!load_ledger_new(s) || !load_scopes(s) || !load_live(s, WEIR_HOLD_LAPSED, NULL) ||
-        !load_live(s, WEIR_HOLD_HELD, held))
+    if (!load_low(s) || !load_ledger_new(s) || !load_scopes(s) ||
+        !load_live(s, WEIR_HOLD_LAPSED, NULL) || !load_live(s, WEIR_HOLD_HELD, held))
         return false;
     const char *wrong = weir_ledger_audit(s->ledger);
     if (wrong)
@@ -413,7 +424,9 @@ static bool load_begin_epoch(struct sql_store *s, const struct load_held *held, 
         return false;
     s->base.epoch++;
     s->hold_highest = weir_max_u64(weir_ledger_hold_id(s->base.epoch, 0), highest);
-    return load_lapse(s, held) && (before > 0 || sql_meta_set(s, "created", s->wall_s)) &&
+    s->hold_low = weir_ledger_hold_id(s->base.epoch, 0); /* none is held any more */
+    return load_lapse(s, held) && sql_meta_set(s, "low", (int64_t)s->hold_low) &&
+           (before > 0 || sql_meta_set(s, "created", s->wall_s)) &&
            sql_meta_set(s, "epoch", (int64_t)s->base.epoch) && sql_meta_set(s, "wall", s->wall_s) &&
            sql_commit(s);
 }

@@ -5,6 +5,7 @@
 
 #include "store/sqlite_inside.h"
 
+#define LOW_AGE 4096u /* holds between two looks for the lowest held one */
 #define ROWS_AMOUNTS                                                                               \
     "granted=excluded.granted, reserved=excluded.reserved, committed=excluded.committed, "         \
     "lapsed=excluded.lapsed, overrun=excluded.overrun, cut=excluded.cut, "                         \
@@ -200,6 +201,28 @@ static void hold_bind_done(const struct sql_store *s, sqlite3_stmt *row, int at,
         sqlite3_bind_null(row, at);
 }
 
+static bool low_write(struct sql_store *s, uint64_t low)
+{
+    s->hold_low = low;
+    return sql_meta_set(s, "low", (int64_t)low);
+}
+
+/* Looking at all that are held is spread over at least as many new ones. */
+bool sql_low_set(struct sql_store *s)
+{
+    struct weir_ledger_stats stats;
+    if (s->low_age < LOW_AGE)
+        return true;
+    weir_ledger_stats(s->ledger, &stats);
+    if (s->low_age < stats.held)
+        return true;
+    s->low_age = 0;
+    uint64_t low = weir_ledger_held_low(s->ledger);
+    if (low == 0)
+        low = s->hold_highest;
+    return low == s->hold_low || low_write(s, low);
+}
+
 bool sql_hold_add(struct sql_store *s, const struct weir_ledger_record *record, const uint8_t *key,
                   bool replace)
 {
@@ -219,7 +242,12 @@ bool sql_hold_add(struct sql_store *s, const struct weir_ledger_record *record, 
              4);
     hold_bind_done(s, row, 8, record->state);
     s->rows_written++;
-    return sql_begin(s) && sql_run(s, which, "write a hold");
+    if (!sql_begin(s) || !sql_run(s, which, "write a hold"))
+        return false;
+    s->low_age++;
+    /* Its id was made long before it was held. */
+    return record->state != WEIR_HOLD_HELD || record->id >= s->hold_low ||
+           low_write(s, record->id);
 }
 
 bool sql_hold_set(struct sql_store *s, const struct weir_ledger_record *record)

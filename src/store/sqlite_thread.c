@@ -169,7 +169,8 @@ static bool batch_apply(struct sql_store *s)
             return false;
         }
     }
-    return sql_balances_set(s) && sql_usage_flush(s) && sql_journal_flush(s);
+    return sql_balances_set(s) && sql_usage_flush(s) &&
+           (!s->file.in_transaction || sql_low_set(s)) && sql_journal_flush(s);
 }
 
 /* Slots of scopes that were forgotten: their rows stay, the slots are free. */

@@ -248,6 +248,8 @@ static bool check_hold(struct verify *v, sqlite3_stmt *statement)
         wrong = "it counts an amount that it cannot";
     else if (state == WEIR_HOLD_HELD && id >> 40 > v->report->epoch)
         wrong = "it is held by a run that has not been yet";
+    else if (state == WEIR_HOLD_HELD && sqlite3_column_int(statement, 4))
+        wrong = "it is held, but the file says that none is so low";
     if (wrong) {
         find(v, "hold %llu: %s", (unsigned long long)id, wrong);
         if (depth == 0 || booked_tok < 0 || booked_tok > WEIR_TOK_MAX)
@@ -262,7 +264,9 @@ static bool check_hold(struct verify *v, sqlite3_stmt *statement)
 static bool check_holds(struct verify *v)
 {
     sqlite3_stmt *statement =
-        reader_prepare(v->reader, "SELECT id, state, booked, chain FROM hold ORDER BY id");
+        reader_prepare(v->reader, "SELECT id, state, booked, chain, "
+                                  "id < (SELECT v FROM meta WHERE k = 'low') FROM hold "
+                                  "ORDER BY id");
     if (!statement)
         return false;
     int code;

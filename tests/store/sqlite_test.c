@@ -388,6 +388,55 @@ static void sqlite__adjust__keeps_its_reason_in_the_journal(void **state)
     rig_end(&r);
 }
 
+/* Reserves and settles so many holds, a few hundred to a batch. */
+static void pass_by(struct rig *r, uint32_t scope, uint32_t count)
+{
+    enum { AT_ONCE = 500 };
+    uint64_t ids[AT_ONCE];
+    for (uint32_t done = 0; done < count; done += AT_ONCE) {
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            ids[i] = next(r);
+            struct weir_store_op op = rig_op(WEIR_LEDGER_RESERVE, scope, ids[i], 1);
+            CHECK(weir_store_submit(r->st, &op));
+        }
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            CHECK_INT(rig_answer(r).result, WEIR_LEDGER_HELD);
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            struct weir_store_op op = rig_op(WEIR_LEDGER_SETTLE, scope, ids[i], 1);
+            CHECK(weir_store_submit(r->st, &op));
+        }
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            CHECK_INT(rig_answer(r).result, WEIR_LEDGER_SETTLED);
+    }
+}
+
+#define LOW "SELECT v FROM meta WHERE k = 'low'"
+
+static void sqlite__low_mark__follows_the_oldest_held_one_and_never_passes_it(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_new(&r);
+    rig_open(&r);
+    uint32_t scope = rig_scope(&r, "class", WEIR_NONE, -1);
+    uint64_t early = next(&r), oldest = next(&r);
+    RIG_DO(&r, RESERVE, scope, oldest, 7, HELD);
+    pass_by(&r, scope, 5000);
+    CHECK_INT(rig_number(&r, LOW), (int64_t)oldest);
+    RIG_DO(&r, SETTLE, scope, oldest, 7, SETTLED);
+    pass_by(&r, scope, 5000);
+    CHECK(rig_number(&r, LOW) > (int64_t)oldest + 5000);
+    /* Made before all others, held after them: it waited for budget. */
+    RIG_DO(&r, RESERVE, scope, early, 9, HELD);
+    CHECK_INT(rig_number(&r, LOW), (int64_t)early);
+    rig_verify(&r);
+    rig_reopen(&r);
+    scope = weir_store_scope(r.st, "class");
+    RIG_TOTALS(&r, scope, 0, 10007, 9); /* it was found, and lapsed */
+    RIG_DO(&r, SETTLE, scope, early, 4, LATE);
+    rig_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +451,7 @@ int main(void)
         cmocka_unit_test(sqlite__usage__is_summed_by_hour_scope_upstream_and_model),
         cmocka_unit_test(sqlite__keys__outlive_a_restart_unless_they_cost_nothing_or_are_old),
         cmocka_unit_test(sqlite__adjust__keeps_its_reason_in_the_journal),
+        cmocka_unit_test(sqlite__low_mark__follows_the_oldest_held_one_and_never_passes_it),
     };
     return cmocka_run_group_tests_name("sqlite", tests, NULL, NULL);
 }
