@@ -61,6 +61,7 @@ static bool take_hold(struct reconcile_books *b, const json_t *row)
         (struct weir_reconcile_lapse){.scope = cli_json_text(row, "scope"),
                                       .hold = cli_json_text(row, "hold"),
                                       .created_s = amount(row, "created_s"),
+                                      .asked_tok = amount(row, "asked_tok"),
                                       .charged_tok = amount(row, "booked_tok")};
     return true;
 }

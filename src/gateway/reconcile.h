@@ -46,7 +46,8 @@ struct weir_reconcile_lapse {
     const char *scope;
     const char *hold; /* its id, as text */
     int64_t created_s;
-    int64_t charged_tok;
+    int64_t asked_tok;   /* its estimate: a measure of whose use it was */
+    int64_t charged_tok; /* 0 where a lapse refunds */
 };
 
 struct weir_reconcile_scope {

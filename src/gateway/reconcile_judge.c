@@ -320,7 +320,7 @@ static int64_t weigh(const struct weir_reconcile_private *p, const struct stretc
     }
     for (size_t i = 0; by == WEIGHT_UNSURE && i < p->lapses_count; i++) {
         const struct reconcile_lapse *lapse = &p->lapses[i];
-        int64_t tok = p->in->lapses[lapse->index].charged_tok;
+        int64_t tok = p->in->lapses[lapse->index].asked_tok;
         if (lapse->group_key != p->entries[s->first].group_key || tok <= 0 ||
             (s->span != SIZE_MAX && lapse->span != s->span))
             continue;

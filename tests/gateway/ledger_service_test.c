@@ -158,6 +158,12 @@ static struct weir_ledger_call *ask(struct rig *rig, const char *target, const c
 #define LONG_50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define LONG_200 LONG_50 LONG_50 LONG_50 LONG_50
 
+/* An adjustment that corrects use: tokens, upstream, hour, input, output. */
+#define USAGE(tokens, upstream, hour, input, output)                                               \
+    "{\"scope\":\"class\",\"tokens\":" tokens                                                      \
+    ",\"reason\":\"x\",\"usage\":{\"upstream\":" upstream ",\"model\":\"m\",\"utc_hour\":" hour    \
+    ",\"input_tok\":" input ",\"output_tok\":" output "}}"
+
 static const struct {
     const char *target, *body;
     uint32_t status;
@@ -225,6 +231,18 @@ static const struct {
     {ADJUST, "{\"scope\":\"class/team\",\"tokens\":-200,\"reason\":\"x\"}", 200,
      "\"used_tok\":500"},
     {"/v1/ledger?scope=class", NULL, 200, "\"used_tok\":500"},
+    {ADJUST, USAGE("3", "\"up\"", "9", "1", "1"), 400, "tokens must be the sum of usage's"},
+    {ADJUST, USAGE("2", "\"up\"", "0", "1", "1"), 400, "an utc_hour between 1 and now (49"},
+    {ADJUST, USAGE("2", "\"up\"", "499000", "1", "1"), 400, "an utc_hour between 1 and now"},
+    {ADJUST, USAGE("2", "5", "9", "1", "1"), 400, "usage needs an upstream"},
+    {ADJUST, USAGE("2", "\"up\"", "9", "1.0", "1"), 400, "input_tok must be a whole number"},
+    {ADJUST, USAGE("2", "\"up\"", "9", "1", "1,\"more\":1"), 400, "there is no member 'more' here"},
+    {ADJUST, "{\"scope\":\"class\",\"tokens\":5,\"reason\":\"x\",\"usage\":[]}", 400,
+     "must be a JSON object"},
+    {ADJUST, "{\"hold\":\"5\",\"tokens\":5,\"reason\":\"x\",\"usage\":{}}", 400,
+     "usage goes with a scope, not with a hold"},
+    {"/v1/ledger?scope=class", NULL, 200, "\"used_tok\":500"},
+    {ADJUST, USAGE("-2", "\"up\"", "9", "3", "-5"), 200, "\"used_tok\":498"},
     {ADJUST, "{\"hold\":5,\"tokens\":5,\"reason\":\"x\"}", 400, "a string of digits"},
     {ADJUST, "{\"hold\":\"5x\",\"tokens\":5,\"reason\":\"x\"}", 400, "a string of digits"},
     {ADJUST, "{\"hold\":\"18446744073709551616\",\"tokens\":5,\"reason\":\"x\"}", 400, "of digits"},

@@ -552,7 +552,7 @@ static void lapses__a_killed_call__is_written_off_and_what_was_used_is_booked(vo
     ours_at(b, 0, "team", "m", 60, 10);
     ours_at(b, 0, "other", "m", 40, 10);
     b->lapses[b->in.lapses_count++] =
-        (struct weir_reconcile_lapse){"team", "77", T0 + HOUR + 5, 1200};
+        (struct weir_reconcile_lapse){"team", "77", T0 + HOUR + 5, 1200, 1200};
     struct weir_reconcile *r = run(b);
     CHECK_INT(r->groups[0].lapsed_tok, 1200);
     CHECK_INT(r->groups[0].drift.total_ppm, 2142858); /* 1,320 against 420 */
@@ -573,14 +573,30 @@ static void lapses__a_killed_call__is_written_off_and_what_was_used_is_booked(vo
     done(b, r);
 }
 
+static void lapses__that_were_given_back__still_tell_whose_use_it_was(void **state)
+{
+    (void)state;
+    struct books *b = plain(1);
+    theirs_at(b, 0, "k", "m", 400, 0);
+    ours_at(b, 0, "other", "m", 100, 0);
+    b->lapses[b->in.lapses_count++] = (struct weir_reconcile_lapse){"team", "77", T0, 1200, 0};
+    struct weir_reconcile *r = run(b);
+    CHECK_INT(r->groups[0].lapsed_tok, 0);
+    CHECK_INT(r->lapses_count, 1);
+    CHECK_INT(r->corrections_count, 1);
+    CHECK_STR(r->corrections[0].scope, "team");
+    CHECK_INT(r->corrections[0].input_tok, 300);
+    done(b, r);
+}
+
 static void lapses__that_may_be_another_providers__are_left(void **state)
 {
     (void)state;
     struct books *b = plain(1);
     upstream(b, "claude", false, true);
-    b->lapses[b->in.lapses_count++] = (struct weir_reconcile_lapse){"team", "1", T0, 10};
+    b->lapses[b->in.lapses_count++] = (struct weir_reconcile_lapse){"team", "1", T0, 10, 10};
     b->lapses[b->in.lapses_count++] =
-        (struct weir_reconcile_lapse){"team", "2", T0 + 9 * HOUR, 10}; /* not told of */
+        (struct weir_reconcile_lapse){"team", "2", T0 + 9 * HOUR, 10, 10}; /* not told of */
     struct weir_reconcile *r = run(b);
     CHECK_INT(r->lapses_count, 0);
     CHECK_INT(r->lapses_left, 1);
@@ -714,6 +730,7 @@ int main(void)
         cmocka_unit_test(models__dates_at_the_end__are_known),
         cmocka_unit_test(models__same_name_first_then_dates),
         cmocka_unit_test(lapses__a_killed_call__is_written_off_and_what_was_used_is_booked),
+        cmocka_unit_test(lapses__that_were_given_back__still_tell_whose_use_it_was),
         cmocka_unit_test(lapses__that_may_be_another_providers__are_left),
         cmocka_unit_test(corrections__go_to_whom_was_booked_by_estimate),
         cmocka_unit_test(corrections__more_than_was_estimated__is_taken_from_all),
