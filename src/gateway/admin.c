@@ -301,6 +301,19 @@ void weir_admin_ledger_answer(struct weir_admin *admin, const struct weir_store_
         weir_ledger_service_answer(admin->ledger, answer);
 }
 
+/* Not ready: whoever asks for tokens now is refused. */
+static void admin_ready(struct weir_gateway *g, struct weir_exchange *x)
+{
+    struct weir_store_status ledger;
+    weir_store_status(g->store, &ledger);
+    if (g->drain_until_ns != WEIR_NEVER_NS)
+        admin_text(x, 503, "draining\n");
+    else if (!ledger.is_available)
+        admin_text(x, 503, "the ledger is not available\n");
+    else
+        admin_text(x, 200, "ready\n");
+}
+
 static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
 {
     struct weir_admin *a = ctx;
@@ -325,8 +338,7 @@ static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
     } else if (weir_slice_equal(path, WEIR_SLICE("/healthz"))) {
         admin_text(x, 200, "ok\n");
     } else if (weir_slice_equal(path, WEIR_SLICE("/readyz"))) {
-        bool ready = g->drain_until_ns == WEIR_NEVER_NS;
-        admin_text(x, ready ? 200 : 503, ready ? "ready\n" : "draining\n");
+        admin_ready(g, x);
     } else if (!admin_may(a, head)) {
         weir_exchange_respond(
             x, 401, "text/plain", WEIR_SLICE("www-authenticate: Bearer\r\n"),

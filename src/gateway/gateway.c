@@ -214,6 +214,7 @@ static bool gateway_watch_signals(struct weir_gateway *g)
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         return false;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a result of write: the ledger's to judge */
     g->signal_io.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     g->signal_io.ready = gateway_signal;
     return g->signal_io.fd >= 0 && weir_loop_add(g->loop, &g->signal_io) == 0;
