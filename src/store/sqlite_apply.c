@@ -309,10 +309,6 @@ static bool apply_forget(struct sql_store *s, struct sql_entry *e)
 static bool apply_window(struct sql_store *s, struct sql_entry *e)
 {
     uint32_t slot = e->op.ledger.scope;
-    /* A balance that the journal has begun gets its row, even if the next window takes its place
-     * within the batch. */
-    if (!sql_balances_set(s))
-        return false;
     apply_memory(s, e);
     if (e->result != WEIR_LEDGER_DONE)
         return true;

@@ -195,11 +195,14 @@ struct sql_store {
     uint32_t commits_count;
 
     /* House-keeping. */
-    int64_t keep_wall_s;   /* of the last full round */
+    int64_t keep_wall_s;   /* of the present round of house-keeping, or the last one */
+    bool keep_is_begun;    /* a round */
     int64_t past_wall_s;   /* of the last walk over all balances */
     uint64_t keep_late_ns; /* then a piece is done although operations wait */
-    int64_t hold_cursor, balance_cursor[2];
-    int keep_step;           /* 0: at the start of a round */
+    int64_t scopes_wall_s; /* of the last walk over all scopes */
+    int64_t hold_cursor, balance_cursor[2], scope_cursor;
+    uint32_t seen_cursor;
+    int keep_step;           /* of the round */
     bool fold_is_off;        /* the journal cannot be replayed: said, left alone */
     uint64_t commit_last_ns; /* monotonic */
 
@@ -335,7 +338,6 @@ void sql_ledger_drop(struct sql_store *s);
 
 /* Does a piece of what is due. false: a fault. *more: there is more to do at once. */
 WEIR_MUST_USE bool sql_keep(struct sql_store *s, bool *more);
-bool sql_keep_is_due(const struct sql_store *s, int64_t wall_s);
 WEIR_MUST_USE bool sql_checkpoint(struct sql_store *s, int mode);
 
 /* ---- sqlite_thread.c ---- */

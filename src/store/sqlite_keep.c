@@ -17,7 +17,15 @@
 #define KEEP_DAY_S 86400
 #define KEEP_PAST_ROUND_S (6 * 3600) /* the walk over all balances */
 
-enum keep_step { KEEP_HOLDS, KEEP_JOURNAL, KEEP_BALANCES, KEEP_USAGE, KEEP_STEPS };
+enum keep_step {
+    KEEP_HOLDS,
+    KEEP_JOURNAL,
+    KEEP_BALANCES,
+    KEEP_USAGE,
+    KEEP_SEEN,
+    KEEP_SCOPES,
+    KEEP_STEPS
+};
 
 /* A statement for one use; NULL: the fault is noted. */
 static sqlite3_stmt *keep_prepare(struct sql_store *s, const char *sql)
@@ -75,6 +83,26 @@ static bool hold_purge(struct sql_store *s, const struct sql_hold *hold, sqlite3
     return true;
 }
 
+/* Is a hold past its time? A lapsed one that was given back counts nothing, but verify expects its
+ * row as long as the journal speaks of it. */
+static bool hold_is_over(const struct sql_store *s, const struct sql_hold *hold, int64_t since_s)
+{
+    switch (hold->state) {
+    case WEIR_HOLD_SETTLED:
+    case WEIR_HOLD_VOID:
+    case WEIR_HOLD_LATE:
+        return since_s < s->wall_s - s->config.keep_finished_s;
+    case WEIR_HOLD_LAPSED:
+        return hold->booked == 0 &&
+               since_s < s->wall_s - weir_max_i64(s->config.keep_finished_s,
+                                                  s->config.keep_journal_s + KEEP_DAY_S);
+    case WEIR_HOLD_HELD:
+    case WEIR_HOLD_NONE:
+        break;
+    }
+    return false;
+}
+
 /* Ids go up with time, so the first one that is too young ends the walk. */
 static bool keep_holds(struct sql_store *s, bool *more)
 {
@@ -95,8 +123,7 @@ static bool keep_holds(struct sql_store *s, bool *more)
         right = sql_hold_read(s, rows, &hold);
         is_young = sqlite3_column_int64(rows, 5) > until_s;
         s->hold_cursor = (int64_t)hold.id;
-        if (right && hold.state != WEIR_HOLD_HELD && hold.state != WEIR_HOLD_LAPSED &&
-            sqlite3_column_int64(rows, 6) < until_s)
+        if (right && hold_is_over(s, &hold, sqlite3_column_int64(rows, 6)))
             right = hold_purge(s, &hold, drop, purged);
     }
     if (right && result != SQLITE_ROW && result != SQLITE_DONE)
@@ -330,6 +357,75 @@ static bool keep_usage(struct sql_store *s, bool *more)
     return right;
 }
 
+/* ---- scopes ---- */
+
+/* Scopes in use say so once a day: their rows are not past their time. */
+static bool keep_seen(struct sql_store *s, bool *more)
+{
+    sqlite3_stmt *row = s->file.statements[SQL_SCOPE_SEEN];
+    uint32_t written = 0;
+    for (; s->seen_cursor < s->limits.scopes_max && written < KEEP_ROWS; s->seen_cursor++) {
+        struct sql_slot *slot = &s->slots[s->seen_cursor];
+        if (slot->id == 0 || slot->seen_s / KEEP_DAY_S == s->wall_s / KEEP_DAY_S)
+            continue;
+        slot->seen_s = s->wall_s;
+        sql_bind(row, 1, (int64_t[]){slot->id, slot->seen_s}, 2);
+        if (!sql_begin(s) || !sql_run(s, SQL_SCOPE_SEEN, "write a scope"))
+            return false;
+        written++;
+    }
+    *more = s->seen_cursor < s->limits.scopes_max;
+    if (!*more)
+        s->seen_cursor = 0;
+    return true;
+}
+
+/* What may go: nobody defined it for so long that its usage, its holds and its part of the journal
+ * are gone, it has no children, and it counts nothing that waits for a settle. */
+#define KEEP_SCOPE_ROWS                                                                            \
+    "SELECT id, seen < ?2 AND id NOT IN (SELECT parent FROM scope WHERE parent NOT NULL) "         \
+    "AND NOT EXISTS(SELECT 1 FROM balance WHERE scope = id AND (reserved != 0 OR lapsed != 0)) "   \
+    "FROM scope WHERE id > ?1 ORDER BY id LIMIT " KEEP_ROWS_TEXT
+
+static bool keep_scopes(struct sql_store *s, bool *more)
+{
+    *more = false;
+    if (s->fold_is_off || (s->scope_cursor == 0 && s->wall_s >= s->scopes_wall_s &&
+                           s->wall_s - s->scopes_wall_s < KEEP_DAY_S))
+        return true;
+    s->scopes_wall_s = s->wall_s;
+    int64_t kept_s = 2 * KEEP_DAY_S +
+                     weir_max_i64(s->config.keep_usage_s, weir_max_i64(s->config.keep_journal_s,
+                                                                       s->config.keep_finished_s));
+    sqlite3_stmt *rows = keep_prepare(s, KEEP_SCOPE_ROWS);
+    sqlite3_stmt *drops[] = {keep_prepare(s, "DELETE FROM balance WHERE scope = ?1"),
+                             keep_prepare(s, "DELETE FROM base WHERE scope = ?1"),
+                             keep_prepare(s, "DELETE FROM scope WHERE id = ?1")};
+    bool right = rows && drops[0] && drops[1] && drops[2];
+    int seen = 0, result = SQLITE_ROW;
+    if (right)
+        keep_bind(rows, (int64_t[]){s->scope_cursor, s->wall_s - kept_s}, 2);
+    while (right && (result = sqlite3_step(rows)) == SQLITE_ROW) {
+        seen++;
+        s->scope_cursor = sqlite3_column_int64(rows, 0);
+        bool goes =
+            sqlite3_column_int64(rows, 1) != 0 && sql_ids_find(s, s->scope_cursor) == WEIR_NONE;
+        for (size_t i = 0; right && goes && i < WEIR_COUNT(drops); i++) {
+            keep_bind(drops[i], &s->scope_cursor, 1);
+            right = sql_begin(s) && keep_run(s, drops[i]);
+        }
+    }
+    if (right && result != SQLITE_DONE)
+        right = sql_file_fault(s, "read its scopes");
+    *more = seen == KEEP_ROWS;
+    if (!*more)
+        s->scope_cursor = 0;
+    sqlite3_finalize(rows);
+    for (size_t i = 0; i < WEIR_COUNT(drops); i++)
+        sqlite3_finalize(drops[i]);
+    return right;
+}
+
 /* ---- in turn ---- */
 
 static bool keep_piece(struct sql_store *s, bool *more)
@@ -343,6 +439,10 @@ static bool keep_piece(struct sql_store *s, bool *more)
         return keep_balances(s, more);
     case KEEP_USAGE:
         return keep_usage(s, more);
+    case KEEP_SEEN:
+        return keep_seen(s, more);
+    case KEEP_SCOPES:
+        return keep_scopes(s, more);
     case KEEP_STEPS:
         break;
     }
@@ -350,26 +450,26 @@ static bool keep_piece(struct sql_store *s, bool *more)
     return true;
 }
 
-bool sql_keep_is_due(const struct sql_store *s, int64_t wall_s)
-{
-    return s->keep_step != 0 || wall_s >= s->keep_wall_s + KEEP_ROUND_S || wall_s < s->keep_wall_s;
-}
-
 bool sql_keep(struct sql_store *s, bool *more)
 {
     bool again = false;
-    s->wall_s = sql_wall_s(s);
+    int64_t wall_s = sql_wall_s(s);
     *more = false;
-    if (sql_keep_is_due(s, s->wall_s)) {
+    if (s->keep_is_begun || wall_s >= s->keep_wall_s + KEEP_ROUND_S || wall_s < s->keep_wall_s) {
+        /* A round has one present: what a later step lets go of relies on what an earlier one did. */
+        if (!s->keep_is_begun)
+            s->keep_wall_s = wall_s;
+        s->keep_is_begun = true;
+        s->wall_s = s->keep_wall_s;
         if (!keep_piece(s, &again) || !sql_commit(s))
             return false;
         if (!again)
             s->keep_step++;
-        *more = s->keep_step < KEEP_STEPS;
-        if (!*more) {
+        if (s->keep_step == KEEP_STEPS) {
             s->keep_step = 0;
-            s->keep_wall_s = s->wall_s;
+            s->keep_is_begun = false;
         }
+        *more = s->keep_is_begun;
     } else if (s->file.wal_frames != s->file.wal_moved &&
                sql_clock_ns() - s->commit_last_ns >= KEEP_IDLE_NS) {
         return sql_checkpoint(s, SQLITE_CHECKPOINT_PASSIVE);
