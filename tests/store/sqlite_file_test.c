@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "store/gate_vfs.h"
 #include "store/sqlite_rig.h"
 
 static uint64_t next(struct rig *r)
@@ -480,5 +481,7 @@ int main(void)
         cmocka_unit_test(file__scopes_not_seen_for_long__are_purged),
         cmocka_unit_test(file__past_windows_and_usage__are_purged_when_nothing_names_them),
     };
+    gate_reset();
+    rig_vfs = GATE_VFS_NAME; /* the open gate: no sync is waited for */
     return cmocka_run_group_tests_name("sqlite_file", tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@ static void rig_gated(struct rig *r)
 {
     gate_reset();
     rig_new(r);
-    r->config.vfs = GATE_VFS_NAME;
     rig_open(r);
 }
 
@@ -151,7 +150,6 @@ static void outage__queue_full__turns_away_all_but_ends_of_holds(void **state)
     struct rig r;
     gate_reset();
     rig_new(&r);
-    r.config.vfs = GATE_VFS_NAME;
     r.config.queue_max = 3;
     rig_open(&r);
     uint32_t scope = rig_scope(&r, "a", WEIR_NONE, 100);
@@ -185,7 +183,6 @@ static void outage__holds_at_their_limit__full_and_each_still_ends(void **state)
     struct rig r;
     gate_reset();
     rig_new(&r);
-    r.config.vfs = GATE_VFS_NAME;
     r.config.holds_max = 40;
     r.config.finished_keep = 3;
     rig_open(&r);
@@ -473,5 +470,7 @@ int main(void)
         cmocka_unit_test(outage__close__makes_durable_what_was_accepted),
         cmocka_unit_test(outage__close_during_an_outage__gives_up_and_says_so),
     };
+    gate_reset();
+    rig_vfs = GATE_VFS_NAME;
     return cmocka_run_group_tests_name("sqlite_outage", tests, NULL, NULL);
 }

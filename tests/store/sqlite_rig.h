@@ -24,6 +24,7 @@ struct rig {
     char error_text[1024];
 };
 
+static const char *rig_vfs;    /* for all stores of the program; NULL: SQLite's own */
 static int64_t rig_wall_now_s; /* atomic accesses: the store's thread reads it */
 static pthread_mutex_t rig_said_lock = PTHREAD_MUTEX_INITIALIZER;
 static char rig_said[8192];
@@ -80,7 +81,8 @@ static inline void rig_new(struct rig *r)
                                             .keep_journal_s = 7 * 86400,
                                             .keep_usage_s = 400 * 86400,
                                             .wall_s = rig_wall_s,
-                                            .say = rig_say};
+                                            .say = rig_say,
+                                            .vfs = rig_vfs};
     rig_wall_set(RIG_START_S);
     rig_forget_said();
 }
