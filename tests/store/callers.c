@@ -293,6 +293,16 @@ bool callers_finish(struct callers *c, int limit_ms)
     return true;
 }
 
+bool callers_rest(struct callers *c, int wait_ms)
+{
+    struct pollfd ready = {.fd = weir_store_fd(c->st), .events = POLLIN};
+    if (!callers_finish(c, 10000))
+        return false;
+    atomic_fetch_add(&c->record->rests, 1);
+    poll(&ready, 1, wait_ms); /* nothing comes */
+    return true;
+}
+
 struct callers *callers_new(struct weir_store *st, struct record *record, uint32_t count,
                             uint32_t scopes, uint64_t seed)
 {
@@ -307,6 +317,7 @@ struct callers *callers_new(struct weir_store *st, struct record *record, uint32
         c->callers[i].index = NOBODY;
     record->epoch = st->epoch;
     atomic_store(&record->count, 0);
+    atomic_store(&record->rests, 0);
     c->undefined = scopes;
     for (uint32_t scope = 0; scope < scopes; scope++) {
         char name[32];
@@ -380,6 +391,7 @@ static void see_balance(void *ctx, const struct weir_reader_balance *balance)
     struct comparison *result = ctx;
     const struct weir_balance_row *b = &balance->balance;
     int64_t used = b->reserved_tok + b->committed_tok + b->lapsed_tok;
+    result->purged_tok += b->purged_tok;
     if (used > b->granted_tok || b->overrun_tok != 0 || b->cut_tok != 0 || b->unmatched_tok != 0)
         differ(result, &result->over_grant, "%s: %lld used of %lld, overrun %lld", balance->scope,
                (long long)used, (long long)b->granted_tok, (long long)b->overrun_tok);
@@ -464,8 +476,11 @@ struct comparison compare_file(const char *path, const struct record *record,
                (next = weir_reader_balances(reader, NULL, &cursor, 0, see_balance, &result)) ==
                    WEIR_READER_MORE)
             next = WEIR_READER_END;
-        if (next == WEIR_READER_FAULT)
+        struct weir_reader_facts facts;
+        if (next == WEIR_READER_FAULT || !weir_reader_facts(reader, &facts))
             differ(&result, &result.lost, "%s", weir_reader_trouble(reader));
+        else
+            result.base_seq = facts.base_seq;
         weir_reader_close(reader);
         for (uint64_t i = 0; i < c.count && next != WEIR_READER_FAULT; i++)
             compare_said(&c, i, (enum said_stage)stages[i], how);

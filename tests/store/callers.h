@@ -43,6 +43,7 @@ struct record {
     uint64_t epoch;         /* of the run; hold n of it is said[n - 1] */
     _Atomic uint64_t count; /* of said */
     _Atomic uint64_t told;  /* answers so far */
+    _Atomic uint64_t rests; /* times that nobody had anything under way for a while */
     uint64_t refusals;      /* by the budget */
     uint64_t unavailable;   /* reserves and extends turned away or answered so */
     uint64_t said_max;
@@ -69,6 +70,9 @@ bool callers_finish(struct callers *callers, int limit_ms);
 /* Turns until so many answers more came, at most so many milliseconds. */
 bool callers_run(struct callers *callers, uint64_t answers, int limit_ms);
 
+/* Finishes, then asks nothing for so long: time for the store to keep house. false: not finished. */
+bool callers_rest(struct callers *callers, int wait_ms);
+
 /* How a file compares with the record of its last writer. */
 struct comparison {
     uint64_t holds;      /* rows of that run */
@@ -76,6 +80,8 @@ struct comparison {
     uint64_t unasked;    /* in the file, but in no way asked for, or refused */
     uint64_t over_grant; /* balances above their grant */
     char first[256];     /* the first of these, in words; empty: none */
+    int64_t purged_tok;  /* of all balances */
+    int64_t base_seq;    /* rows of the journal up to this one are folded */
     int64_t older[WEIR_HOLD_STATE_COUNT], older_tok[WEIR_HOLD_STATE_COUNT]; /* rows of earlier runs
                                                                               and what they count */
 };
