@@ -114,7 +114,8 @@ void gate_unpark(struct weir_gate *g, uint32_t waiter)
     w->place = WEIR_GATE_QUEUED;
 }
 
-/* The tenant's own buckets are short: it leaves this pool's order until they have enough. */
+/* The tenant's own buckets are short: it leaves this pool's order until they have enough. It may
+ * have left already: one of its requests in another lane was parked then, and comes to it now. */
 static void pass_suspend(struct weir_gate *g, struct gate_pool *p, uint32_t waiter,
                          uint64_t until_ns)
 {
@@ -122,9 +123,10 @@ static void pass_suspend(struct weir_gate *g, struct gate_pool *p, uint32_t wait
     struct gate_tenant *t = &g->tenants[w->tenant];
     if (w->place == WEIR_GATE_PARKED)
         gate_unpark(g, waiter);
-    WEIR_INVARIANT(!weir_lanes_is_suspended(p->lanes, w->tenant));
-    weir_lanes_suspend(p->lanes, w->tenant);
-    t->suspended++;
+    if (!weir_lanes_is_suspended(p->lanes, w->tenant)) {
+        weir_lanes_suspend(p->lanes, w->tenant);
+        t->suspended++;
+    }
     if (!weir_heap_has(&g->resumes, w->tenant))
         weir_heap_push(&g->resumes, w->tenant, until_ns);
     else if (until_ns < weir_heap_key(&g->resumes, w->tenant))

@@ -518,9 +518,46 @@ static void flow__paused_draining_and_closed__are_said_before_the_body_is_read(v
     finish_all(&sim);
 }
 
+/* One request of a tenant is parked for the upstream's bucket in the lower lane, others of it in the
+ * higher lane use its own bucket up: both stand still then, and both go when there is enough. */
+static void
+flow__parked_in_one_lane_when_its_tenant_runs_short_in_another__both_go_later(void **state)
+{
+    (void)state;
+    struct weir_tenant_rules tenants[2];
+    struct sim_config c = sim_config_plain(8, tenants, 2);
+    struct script s = script_ok(10 * SECOND);
+    s.of[0].usage = (struct weir_flow_usage){9, 0, 0, 50};
+    c.plan = script_plan;
+    c.user = &s;
+    c.lanes = (struct weir_lane_rules){.lane_count = 2};
+    c.upstreams[0].tokens = rate(1, 1000);
+    tenants[0].tokens = rate(1, 150);
+    struct sim sim;
+    sim_open(&sim, &c);
+    struct weir_arrival a = sim_arrival(&sim, 1, 4, 891, 600 * SECOND);
+    sim_arrive(&sim, &a); /* leaves 100 of the upstream's */
+    a = sim_arrival(&sim, 0, 4, 100, 600 * SECOND);
+    a.lane = 1;
+    uint32_t low = sim_arrive(&sim, &a); /* 109: waits for the upstream */
+    a = sim_arrival(&sim, 0, 4, 50, 600 * SECOND);
+    sim_arrive_at(&sim, sim.now_ns, &a); /* 59: passes, and leaves 91 of the tenant's */
+    a = sim_arrival(&sim, 0, 4, 140, 600 * SECOND);
+    sim_arrive_at(&sim, sim.now_ns, &a); /* 149: waits for the tenant's, and so must the other */
+    sim_run(&sim, sim.now_ns);
+    uint32_t high = low + 2;
+    CHECK_INT(waiters_now(&sim), 2);
+    CHECK(sim_run_dry(&sim, sim.now_ns + 3600 * SECOND));
+    CHECK_INT(sim.requests[low].attempts, 1);
+    CHECK_INT(sim.requests[high].attempts, 1);
+    sim_close_settled(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            flow__parked_in_one_lane_when_its_tenant_runs_short_in_another__both_go_later),
         cmocka_unit_test(
             flow__fourteen_jobs_at_two_a_second_and_burst_five__five_at_once_then_every_500_ms),
         cmocka_unit_test(flow__fourteen_jobs_of_a_limited_tenant__the_same_times_and_others_pass),
