@@ -207,6 +207,13 @@ static bool take_usage(struct weir_ledger_call *call, const json_t *body,
                                     hours_max));
         return false;
     }
+    if (strlen(upstream) >= WEIR_NAME_BYTES_MAX || strlen(model) >= WEIR_NAME_BYTES_MAX) {
+        service_reply(call, 400,
+                      service_error("usage names an upstream or a model by more than %d bytes: it "
+                                    "would be cut and not found again",
+                                    WEIR_NAME_BYTES_MAX - 1));
+        return false;
+    }
     if (usage->input_tok + usage->output_tok != call->amount_tok) {
         service_reply(call, 400,
                       service_error("tokens must be the sum of usage's input_tok and output_tok"));

@@ -234,6 +234,7 @@ static const struct {
     {ADJUST, USAGE("3", "\"up\"", "9", "1", "1"), 400, "tokens must be the sum of usage's"},
     {ADJUST, USAGE("2", "\"up\"", "0", "1", "1"), 400, "an utc_hour between 1 and now (49"},
     {ADJUST, USAGE("2", "\"up\"", "499000", "1", "1"), 400, "an utc_hour between 1 and now"},
+    {ADJUST, USAGE("2", "\"" LONG_200 "\"", "9", "1", "1"), 400, "by more than 135 bytes"},
     {ADJUST, USAGE("2", "5", "9", "1", "1"), 400, "usage needs an upstream"},
     {ADJUST, USAGE("2", "\"up\"", "9", "1.0", "1"), 400, "input_tok must be a whole number"},
     {ADJUST, USAGE("2", "\"up\"", "9", "1", "1,\"more\":1"), 400, "there is no member 'more' here"},
