@@ -80,9 +80,10 @@ static void note_amount(const json_t *scope, const char *member, const char *for
 }
 
 /* What a reader of the table should not have to find out alone. */
-static void print_notes(const json_t *scope, int64_t now_s)
+static void print_notes(const json_t *scope, int64_t now_s, bool live)
 {
-    char a[CLI_AMOUNT_BYTES];
+    char a[CLI_AMOUNT_BYTES], b[CLI_AMOUNT_BYTES];
+    int64_t held = cli_json_int(scope, "held"), lapsed = cli_json_int(scope, "lapsed");
     const char *name = cli_json_text(scope, "scope");
     int64_t granted = cli_json_int(scope, "granted_tok");
     int64_t configured = cli_json_int(scope, "configured_tok");
@@ -95,9 +96,13 @@ static void print_notes(const json_t *scope, int64_t now_s)
     note_amount(scope, "refunded_tok",
                 "%s given back for holds that lapsed: at most so much is "
                 "missing here");
-    note_amount(scope, "lapsed",
-                "%s lapsed holds, charged with their estimate; see weir ledger "
-                "holds --state lapsed");
+    if (lapsed > 0)
+        printf("  %s: %s lapsed hold%s, charged with %s; see weir ledger holds --state lapsed\n",
+               name, cli_amount(lapsed, a), lapsed == 1 ? "" : "s",
+               cli_amount(cli_json_int(scope, "lapsed_tok"), b));
+    if (held > 0 && !live)
+        printf("  %s: %s hold%s of a gateway that ended without a word; lapses at the next start\n",
+               name, cli_amount(held, a), held == 1 ? "" : "s");
     if (configured >= 0 && configured != granted)
         printf("  %s: granted by hand; the configuration says %s\n", name,
                cli_amount(configured, a));
@@ -149,74 +154,44 @@ static void add_row(struct cli_table *table, const json_t *scope, int depth, int
     add_reset(table, scope, now_s);
 }
 
-struct tree {
-    const json_t *scopes;
-    json_t *names;   /* of all scopes in the list */
-    json_t *parents; /* names of those that others name as theirs */
-};
-
-/* Adds those below parent (NULL: the roots and those whose parent is not in the list), each with
- * its own below it. */
-static void add_tree(struct cli_table *table, const struct tree *tree, const char *parent,
+/* Adds scopes, each with those below it (children: an array by name). */
+static void add_tree(struct cli_table *table, const json_t *scopes, const json_t *children,
                      int depth, int64_t now_s)
 {
     size_t i;
     json_t *scope;
-    json_array_foreach((json_t *)(uintptr_t)tree->scopes, i, scope)
+    json_array_foreach((json_t *)(uintptr_t)scopes, i, scope)
     {
-        const char *name = cli_json_text(scope, "scope");
-        const char *its = json_string_value(json_object_get(scope, "parent"));
-        bool is_root = !its || !json_object_get(tree->names, its);
-        if (parent ? !its || strcmp(its, parent) != 0 : !is_root)
-            continue;
         add_row(table, scope, depth, now_s);
-        if (depth < SHOW_DEPTH_MAX && json_object_get(tree->parents, name))
-            add_tree(table, tree, name, depth + 1, now_s);
+        if (depth < SHOW_DEPTH_MAX)
+            add_tree(table, json_object_get(children, cli_json_text(scope, "scope")), children,
+                     depth + 1, now_s);
     }
 }
 
-/* The scopes that each tenant has by itself are many, and most say nothing. */
-static bool is_idle(const json_t *scope)
-{
-    return json_is_null(json_object_get(scope, "granted_tok")) &&
-           cli_json_int(scope, "used_tok") == 0 && cli_json_int(scope, "held") == 0 &&
-           cli_json_int(scope, "refunded_tok") == 0;
-}
-
-static void drop_idle(json_t *scopes)
-{
-    size_t dropped = 0;
-    for (size_t i = json_array_size(scopes); i-- > 0;)
-        if (is_idle(json_array_get(scopes, i))) {
-            json_array_remove(scopes, i);
-            dropped++;
-        }
-    if (dropped)
-        printf("(%zu unlimited scope%s with no use: --all shows them)\n", dropped,
-               dropped == 1 ? "" : "s");
-}
-
-static void print_scopes(json_t *scopes, int64_t now_s)
+static void print_scopes(json_t *scopes, int64_t now_s, bool live)
 {
     struct cli_table table = {
         .titles = {"SCOPE", "GRANTED", "USED", "FREE", "RESERVED", "COMMITTED", "LAPSED", "HELD",
                    "REFUSED", "BURN/H", "RESETS"},
         .right = {false, true, true, true, true, true, true, true, true, true, false},
         .columns = 11};
-    struct tree tree = {scopes, json_object(), json_object()};
+    json_t *children = json_object(), *roots = json_array();
     size_t i;
     json_t *scope;
     json_array_foreach(scopes, i, scope)
+        json_object_set_new(children, cli_json_text(scope, "scope"), json_array());
+    json_array_foreach(scopes, i, scope)
     {
-        json_object_set_new(tree.names, cli_json_text(scope, "scope"), json_true());
-        json_object_set_new(tree.parents, cli_json_text(scope, "parent"), json_true());
+        json_t *siblings = json_object_get(children, cli_json_text(scope, "parent"));
+        json_array_append(siblings ? siblings : roots, scope);
     }
-    add_tree(&table, &tree, NULL, 0, now_s);
-    json_decref(tree.names);
-    json_decref(tree.parents);
+    add_tree(&table, roots, children, 0, now_s);
+    json_decref(children);
+    json_decref(roots);
     cli_table_print(&table, true);
     puts("");
-    json_array_foreach(scopes, i, scope) print_notes(scope, now_s);
+    json_array_foreach(scopes, i, scope) print_notes(scope, now_s, live);
 }
 
 static int by_name(const void *a, const void *b)
@@ -244,7 +219,7 @@ static void sort_scopes(json_t *all)
 }
 
 /* All pages as one answer. */
-static int read_all(struct ledger_door *door, const char *scope, json_t **all)
+static int read_all(struct ledger_door *door, const char *scope, bool idle, json_t **all)
 {
     char after[200] = "";
     *all = NULL;
@@ -253,6 +228,7 @@ static int read_all(struct ledger_door *door, const char *scope, json_t **all)
         json_t *page = NULL;
         ledger_path_start(&path, "/v1/ledger");
         ledger_path_add(&path, "scope", scope);
+        ledger_path_add(&path, "idle", idle ? NULL : "no");
         ledger_path_add(&path, "after", *after ? after : NULL);
         int status = ledger_door_call(door, "GET", path.text, NULL, &page);
         if (status != CLI_DONE_STATUS) {
@@ -265,6 +241,9 @@ static int read_all(struct ledger_door *door, const char *scope, json_t **all)
             *all = page;
         } else {
             json_array_extend(json_object_get(*all, "scopes"), json_object_get(page, "scopes"));
+            json_object_set_new(
+                *all, "left_out",
+                json_integer(cli_json_int(*all, "left_out") + cli_json_int(page, "left_out")));
             json_decref(page);
         }
         if (*after == '\0') {
@@ -330,6 +309,7 @@ int cli_ledger_show(int argc, char **argv)
 {
     struct cli_args args;
     json_t *all = NULL;
+    char text[CLI_AMOUNT_BYTES];
     int status = CLI_USAGE_STATUS;
     enum cli_parsed parsed = cli_parse(&show_command, argc, argv, &args);
     if (parsed != CLI_GO)
@@ -338,7 +318,8 @@ int cli_ledger_show(int argc, char **argv)
     if (!door)
         return status;
     const char *only = args.words_count ? args.words[0] : NULL;
-    status = read_all(door, only, &all);
+    bool idle = only || cli_value(&show_command, &args, "--all");
+    status = read_all(door, only, idle, &all);
     if (status == CLI_DONE_STATUS)
         status = add_estimates(door, all);
     ledger_door_close(door);
@@ -354,9 +335,10 @@ int cli_ledger_show(int argc, char **argv)
         return cli_print_json(all) ? CLI_DONE_STATUS : CLI_FAULT_STATUS;
     } else {
         print_head(all);
-        if (!only && !cli_value(&show_command, &args, "--all"))
-            drop_idle(scopes);
-        print_scopes(scopes, cli_json_int(all, "at_s"));
+        if (cli_json_int(all, "left_out") > 0)
+            printf("(%s unlimited scopes with no use: --all shows them)\n",
+                   cli_amount(cli_json_int(all, "left_out"), text));
+        print_scopes(scopes, cli_json_int(all, "at_s"), json_is_true(json_object_get(all, "live")));
         if (!only)
             print_estimates(json_object_get(all, "estimates"));
     }

@@ -290,6 +290,9 @@ struct weir_ledger_service *weir_ledger_service_create(const struct weir_ledger_
     pthread_mutex_init(&service->lock, NULL);
     pthread_cond_init(&service->more, NULL);
     json_object_seed(0); /* before there is a second thread */
+    service->config_scopes = json_object();
+    for (uint32_t i = 0; i < host->config->scopes_count; i++)
+        json_object_set_new(service->config_scopes, host->config->scopes[i].name, json_integer(i));
     if (host->loop && host->path && !helper_start(service)) {
         weir_ledger_service_destroy(service);
         return NULL;
@@ -313,6 +316,8 @@ void weir_ledger_service_destroy(struct weir_ledger_service *service)
         weir_timer_cancel(service->host.loop, &service->timer);
     for (size_t i = 0; i < WEIR_LEDGER_CALLS_MAX; i++)
         call_free(&service->calls[i]);
+    json_decref(service->config_scopes);
+    json_decref(service->rest_burn.scopes);
     pthread_cond_destroy(&service->more);
     pthread_mutex_destroy(&service->lock);
     free(service);

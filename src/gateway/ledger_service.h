@@ -1,6 +1,7 @@
 /* ledger_service: what people and programs ask of a ledger, as paths and JSON.
  *
- *   GET  /v1/ledger          scopes with their balances, and how the store is
+ *   GET  /v1/ledger          scopes with their balances, and how the store is;
+ *                            ?scope=; ?idle=no leaves out unlimited ones that nothing was used of
  *   GET  /v1/ledger/holds    holds by id                                     ?scope= &state=
  *   GET  /v1/ledger/usage    tokens by scope, upstream, model and UTC hour   ?scope= &from= &to=
  *   GET  /v1/ledger/journal  what changed, in order, one object a transition

@@ -184,8 +184,7 @@ static enum weir_reader_next read_burn(struct weir_ledger_call *call, struct wei
 
 struct scopes_at_rest {
     struct weir_ledger_call *call;
-    json_t *list;
-    json_t *parents; /* by name */
+    struct service_scopes out;
 };
 
 static void add_scope(void *ctx, const struct weir_reader_scope *r)
@@ -214,8 +213,8 @@ static void add_scope(void *ctx, const struct weir_reader_scope *r)
         .lapsed = r->lapsed,
         .refused = -1,
     };
-    json_array_append_new(all->list,
-                          service_scope_json(all->call->service, &scope, &all->call->burn));
+    const struct weir_ledger_service *service = all->call->service;
+    service_scopes_add(service, &all->call->query, &scope, &service->rest_burn, &all->out);
 }
 
 static void add_parent(void *ctx, const struct weir_reader_scope *r)
@@ -251,35 +250,54 @@ static json_t *holds_json(const struct weir_reader_facts *f)
     return to;
 }
 
+/* The burn rates of a file at rest, once for all pages. */
+static enum weir_reader_next read_rest_burn(struct weir_ledger_call *call,
+                                            struct weir_reader *reader)
+{
+    struct weir_ledger_service *service = call->service;
+    struct weir_reader_cursor cursor = {0};
+    json_t *parents = json_object();
+    if (service->rest_burn.scopes) {
+        json_decref(parents);
+        return WEIR_READER_END;
+    }
+    enum weir_reader_next next = read_burn(call, reader);
+    if (next != WEIR_READER_FAULT)
+        next = json_object_size(call->burn.scopes) > 0 ? WEIR_READER_MORE : WEIR_READER_END;
+    while (next == WEIR_READER_MORE)
+        next = weir_reader_scopes(reader, NULL, &cursor, WEIR_READER_ROWS_MAX, add_parent, parents);
+    if (next != WEIR_READER_FAULT) {
+        service_burn_climb(&call->burn, parent_at_rest, parents);
+        service->rest_burn = call->burn;
+        call->burn = (struct service_burn){0};
+    }
+    json_decref(parents);
+    return next;
+}
+
 static enum weir_reader_next read_scopes(struct weir_ledger_call *call, struct weir_reader *reader,
                                          struct weir_reader_cursor *cursor)
 {
+    const struct service_query *query = &call->query;
     struct weir_reader_facts facts;
-    struct scopes_at_rest all = {.call = call, .list = json_array(), .parents = json_object()};
-    struct weir_reader_cursor pass = {0};
+    struct scopes_at_rest all = {.call = call, .out = {.list = json_array()}};
     char text[SERVICE_TIME_BYTES];
     int64_t wall_s = call->service->host.wall_s();
-    enum weir_reader_next next = WEIR_READER_MORE;
-    if (!weir_reader_facts(reader, &facts) || read_burn(call, reader) == WEIR_READER_FAULT)
-        next = WEIR_READER_FAULT;
-    while (next == WEIR_READER_MORE)
-        next =
-            weir_reader_scopes(reader, NULL, &pass, WEIR_READER_ROWS_MAX, add_parent, all.parents);
-    if (next != WEIR_READER_FAULT) {
-        service_burn_climb(&call->burn, parent_at_rest, all.parents);
-        next = weir_reader_scopes(reader, *call->query.scope ? call->query.scope : NULL, cursor,
-                                  call->query.limit, add_scope, &all);
-    }
-    json_decref(all.parents);
+    enum weir_reader_next next = WEIR_READER_FAULT;
+    if (weir_reader_facts(reader, &facts) && read_rest_burn(call, reader) != WEIR_READER_FAULT)
+        next = WEIR_READER_MORE;
+    while (next == WEIR_READER_MORE && all.out.count < query->limit)
+        next = weir_reader_scopes(reader, *query->scope ? query->scope : NULL, cursor,
+                                  query->limit - all.out.count, add_scope, &all);
     if (next == WEIR_READER_FAULT) {
-        json_decref(all.list);
+        json_decref(all.out.list);
         return next;
     }
-    call->answer =
-        json_pack("{s:s, s:I, s:b, s:o, s:o, s:n, s:o, s:o}", "at",
-                  service_time(wall_s, NULL, text), "at_s", (json_int_t)wall_s, "live", 0, "store",
-                  facts_json(call->service->host.path, &facts), "holds", holds_json(&facts),
-                  "answers", "scopes", all.list, "next", cursor_json(next, cursor));
+    call->answer = json_pack("{s:s, s:I, s:b, s:o, s:o, s:n, s:o, s:I, s:o}", "at",
+                             service_time(wall_s, NULL, text), "at_s", (json_int_t)wall_s, "live",
+                             0, "store", facts_json(call->service->host.path, &facts), "holds",
+                             holds_json(&facts), "answers", "scopes", all.out.list, "left_out",
+                             (json_int_t)all.out.left_out, "next", cursor_json(next, cursor));
     return next;
 }
 
@@ -321,8 +339,7 @@ void service_read(struct weir_ledger_call *call)
     call->status = 200;
     if (!of_memory && !read_cursor(call->query.after, &cursor)) {
         call->status = 400;
-        call->answer = service_error("after must be what 'next' of a page said, not '%.60s'",
-                                     call->query.after);
+        call->answer = service_after_error(&call->query);
         return;
     }
     struct weir_reader *reader =

@@ -33,6 +33,7 @@ struct service_query {
     char scope[WEIR_STORE_NAME_MAX]; /* "": all */
     enum weir_hold_state state;      /* NONE: all */
     char after[SERVICE_AFTER_BYTES]; /* "": from the start */
+    bool idle_left_out;              /* no unlimited scopes that nothing was used of */
     int64_t from_s, to_s;            /* from included, to excluded */
     uint32_t limit;
 };
@@ -70,6 +71,8 @@ struct weir_ledger_call {
 
 struct weir_ledger_service {
     struct weir_ledger_host host;
+    json_t *config_scopes;         /* name: index into the configuration's */
+    struct service_burn rest_burn; /* of a file at rest: the same for all pages */
     struct weir_ledger_call calls[WEIR_LEDGER_CALLS_MAX];
     uint64_t tag_last;
     bool
@@ -94,6 +97,7 @@ void service_reply(struct weir_ledger_call *call, uint32_t status, json_t *answe
 /* Fills call->route and call->query. 0: right; else the status of the refusal and *error. */
 uint32_t service_parse(const struct weir_ledger_request *request, struct weir_ledger_call *call,
                        json_t **error);
+json_t *service_after_error(const struct service_query *query);
 /* Whole decimal digits, at most max. */
 WEIR_MUST_USE bool service_digits(const char *text, uint64_t max, uint64_t *value);
 
@@ -109,8 +113,15 @@ struct service_scope {
     int64_t held, lapsed;   /* holds */
     int64_t refused;        /* since the start; -1: not known */
 };
-json_t *service_scope_json(const struct weir_ledger_service *service,
-                           const struct service_scope *scope, const struct service_burn *burn);
+/* Scopes of a page as JSON. */
+struct service_scopes {
+    json_t *list;
+    uint32_t count;
+    uint64_t left_out; /* unlimited ones that nothing was used of */
+};
+void service_scopes_add(const struct weir_ledger_service *service,
+                        const struct service_query *query, const struct service_scope *scope,
+                        const struct service_burn *burn, struct service_scopes *out);
 /* The whole answer to GET /v1/ledger from memory; burn may be empty, and is that of leaves. */
 json_t *service_show(struct weir_ledger_service *service, const struct service_query *query,
                      struct service_burn *burn);
@@ -121,8 +132,6 @@ void service_burn_climb(struct service_burn *burn,
 const char *service_time(int64_t unix_s, const struct weir_zone *zone,
                          char out[static SERVICE_TIME_BYTES]);
 json_t *service_id(uint64_t id);
-const struct weir_config_scope *service_config_scope(const struct weir_config *config,
-                                                     const char *name);
 
 /* --- ledger_service_write.c --- */
 /* Submits, or replies with what is wrong. */

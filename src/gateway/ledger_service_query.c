@@ -5,10 +5,11 @@
 #include "gateway/ledger_service_inside.h"
 #include "wire/dates.h"
 
-enum param { PARAM_SCOPE, PARAM_STATE, PARAM_FROM, PARAM_TO, PARAM_AFTER, PARAM_LIMIT };
-#define PARAMS 6
+enum param { PARAM_SCOPE, PARAM_STATE, PARAM_FROM, PARAM_TO, PARAM_AFTER, PARAM_LIMIT, PARAM_IDLE };
+#define PARAMS 7
 
-static const char *const param_names[PARAMS] = {"scope", "state", "from", "to", "after", "limit"};
+static const char *const param_names[PARAMS] = {"scope", "state", "from", "to",
+                                                "after", "limit", "idle"};
 
 static const struct {
     const char *path;
@@ -16,7 +17,7 @@ static const struct {
     uint8_t params; /* a bit for each that it takes */
 } routes[SERVICE_ROUTES] = {
     [ROUTE_SHOW] = {WEIR_LEDGER_PATH, false,
-                    1 << PARAM_SCOPE | 1 << PARAM_AFTER | 1 << PARAM_LIMIT},
+                    1 << PARAM_SCOPE | 1 << PARAM_AFTER | 1 << PARAM_LIMIT | 1 << PARAM_IDLE},
     [ROUTE_HOLDS] = {WEIR_LEDGER_PATH "/holds", false,
                      1 << PARAM_SCOPE | 1 << PARAM_STATE | 1 << PARAM_AFTER | 1 << PARAM_LIMIT},
     [ROUTE_USAGE] = {WEIR_LEDGER_PATH "/usage", false,
@@ -153,6 +154,11 @@ static json_t *take_value(enum param param, const char *text, struct service_que
                                  SERVICE_PAGE_MAX, text);
         query->limit = (uint32_t)number;
         return NULL;
+    case PARAM_IDLE:
+        query->idle_left_out = strcmp(text, "no") == 0;
+        return query->idle_left_out || strcmp(text, "yes") == 0
+                   ? NULL
+                   : service_error("idle must be yes or no, not '%.40s'", text);
     }
     return NULL;
 }
@@ -205,6 +211,11 @@ static json_t *take_query(uint8_t allowed, const char *text, struct service_quer
     return NULL;
 }
 
+json_t *service_after_error(const struct service_query *query)
+{
+    return service_error("after must be what 'next' of a page said, not '%.60s'", query->after);
+}
+
 uint32_t service_parse(const struct weir_ledger_request *request, struct weir_ledger_call *call,
                        json_t **error)
 {
@@ -223,7 +234,15 @@ uint32_t service_parse(const struct weir_ledger_request *request, struct weir_le
     call->route = (enum service_route)i;
     call->query = (struct service_query){.to_s = INT64_MAX, .limit = SERVICE_PAGE_MAX};
     *error = take_query(routes[i].params, request->query, &call->query);
-    if (call->route == ROUTE_SHOW)
-        call->query.limit = (uint32_t)weir_min_u64(call->query.limit, SERVICE_SCOPES_MAX);
-    return *error ? 400 : 0;
+    if (*error)
+        return 400;
+    if (call->route != ROUTE_SHOW || !call->service->host.store)
+        return 0;
+    /* The loop makes the page: short, and from a slot on. */
+    uint64_t slot;
+    call->query.limit = (uint32_t)weir_min_u64(call->query.limit, SERVICE_SCOPES_MAX);
+    if (*call->query.after == '\0' || service_digits(call->query.after, UINT32_MAX - 1, &slot))
+        return 0;
+    *error = service_after_error(&call->query);
+    return 400;
 }

@@ -8,6 +8,8 @@
 #include "gateway/ledger_service_inside.h"
 #include "gateway/window.h"
 
+#define SHOW_SLOTS_MAX 20000u /* looked at for a page: about a millisecond */
+
 /* ---- small things ---- */
 
 json_t *service_id(uint64_t id)
@@ -57,13 +59,11 @@ static json_t *text_or_null(const char *text)
     return text && *text ? json_string(text) : json_null();
 }
 
-const struct weir_config_scope *service_config_scope(const struct weir_config *config,
-                                                     const char *name)
+static const struct weir_config_scope *config_scope(const struct weir_ledger_service *service,
+                                                    const char *name)
 {
-    for (uint32_t i = 0; i < config->scopes_count; i++)
-        if (strcmp(config->scopes[i].name, name) == 0)
-            return &config->scopes[i];
-    return NULL;
+    const json_t *index = json_object_get(service->config_scopes, name);
+    return index ? &service->host.config->scopes[json_integer_value(index)] : NULL;
 }
 
 /* ---- a scope ---- */
@@ -123,11 +123,11 @@ static void add_burn(json_t *to, const struct service_burn *burn, const char *na
                                     : json_null());
 }
 
-json_t *service_scope_json(const struct weir_ledger_service *service, const struct service_scope *s,
-                           const struct service_burn *burn)
+static json_t *scope_json(const struct weir_ledger_service *service, const struct service_scope *s,
+                          const struct service_burn *burn)
 {
     int64_t wall_s = service->host.wall_s();
-    const struct weir_config_scope *config = service_config_scope(service->host.config, s->name);
+    const struct weir_config_scope *config = config_scope(service, s->name);
     int64_t used_tok = s->reserved_tok + s->committed_tok + s->lapsed_tok;
     int64_t free_tok = s->unlimited ? -1 : weir_max_i64(0, s->granted_tok - used_tok);
     int64_t overdrawn_tok = s->unlimited ? 0 : weir_max_i64(0, used_tok - s->granted_tok);
@@ -163,6 +163,20 @@ json_t *service_scope_json(const struct weir_ledger_service *service, const stru
     add_window(to, config, s->window, wall_s);
     add_burn(to, burn, s->name, free_tok, wall_s);
     return to;
+}
+
+void service_scopes_add(const struct weir_ledger_service *service,
+                        const struct service_query *query, const struct service_scope *scope,
+                        const struct service_burn *burn, struct service_scopes *out)
+{
+    bool is_idle = scope->unlimited && scope->reserved_tok == 0 && scope->committed_tok == 0 &&
+                   scope->lapsed_tok == 0 && scope->refunded_tok == 0 && scope->held == 0;
+    if (is_idle && query->idle_left_out) {
+        out->left_out++;
+        return;
+    }
+    json_array_append_new(out->list, scope_json(service, scope, burn));
+    out->count++;
 }
 
 /* ---- all of them, from memory ---- */
@@ -263,61 +277,56 @@ static json_t *answers_json(const struct weir_ledger_stats *stats)
     return to;
 }
 
-static int by_name(const void *a, const void *b)
+/* The slots that a page looks at: from *slot on. Moves it behind the last one. */
+static void show_slots(struct weir_ledger_service *service, const struct service_query *query,
+                       const struct service_burn *burn, uint32_t *slot, struct service_scopes *out)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Names in use after the given one, sorted. NULL: out of memory. */
-static const char **names_after(struct weir_store *store, const char *after, size_t *count)
-{
-    uint32_t slots = weir_store_scopes_max(store);
-    const char **names = calloc(slots ? slots : 1, sizeof *names);
-    *count = 0;
-    for (uint32_t i = 0; names && i < slots; i++) {
-        const char *name = weir_store_scope_name(store, i);
-        if (name && strcmp(name, after) > 0)
-            names[(*count)++] = name;
+    struct weir_store *store = service->host.store;
+    uint32_t end = weir_store_scopes_max(store), first = *slot;
+    for (; *slot < end && *slot - first < SHOW_SLOTS_MAX; (*slot)++) {
+        const char *name = weir_store_scope_name(store, *slot);
+        struct weir_ledger_totals totals;
+        if (!name || !weir_store_totals(store, *slot, &totals))
+            continue;
+        if (out->count == query->limit)
+            return;
+        const struct service_scope scope = scope_of_totals(store, name, &totals);
+        service_scopes_add(service, query, &scope, burn, out);
     }
-    if (names)
-        qsort(names, *count, sizeof *names, by_name);
-    return names;
 }
 
 json_t *service_show(struct weir_ledger_service *service, const struct service_query *query,
                      struct service_burn *burn)
 {
     struct weir_store *store = service->host.store;
+    struct weir_ledger_stats stats;
+    struct service_scopes out = {.list = json_array()};
     char text[SERVICE_TIME_BYTES];
-    size_t count = 0, given = 0;
-    const char **names = names_after(store, query->after, &count);
-    json_t *scopes = json_array(), *next = json_null();
-    if (!names) {
-        json_decref(scopes);
-        return NULL;
-    }
+    uint64_t after = 0;
+    uint32_t slot = 0;
+    json_t *next = json_null();
+    if (service_digits(query->after, UINT32_MAX - 1, &after)) /* checked; empty: from the start */
+        slot = (uint32_t)after;
     if (burn->scopes)
         service_burn_climb(burn, parent_in_memory, store);
-    for (size_t i = 0; i < count; i++) {
+    if (*query->scope) {
         struct weir_ledger_totals totals;
-        if ((*query->scope && strcmp(query->scope, names[i]) != 0) ||
-            !weir_store_totals(store, weir_names_scope_find(store->names, names[i]), &totals))
-            continue;
-        if (given == query->limit) {
-            next = json_string(names[i - 1]);
-            break;
+        slot = weir_names_scope_find(store->names, query->scope);
+        if (slot != WEIR_NONE && weir_store_totals(store, slot, &totals)) {
+            const struct service_scope scope = scope_of_totals(store, query->scope, &totals);
+            service_scopes_add(service, query, &scope, burn, &out);
         }
-        const struct service_scope scope = scope_of_totals(store, names[i], &totals);
-        json_array_append_new(scopes, service_scope_json(service, &scope, burn));
-        given++;
+    } else {
+        show_slots(service, query, burn, &slot, &out);
+        if (slot < weir_store_scopes_max(store))
+            next = service_id(slot);
     }
-    free(names);
-    struct weir_ledger_stats stats;
     weir_store_stats(store, &stats);
     int64_t wall_s = service->host.wall_s();
-    return json_pack("{s:s, s:I, s:b, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:o}", "at",
+    return json_pack("{s:s, s:I, s:b, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:I, s:o}", "at",
                      service_time(wall_s, NULL, text), "at_s", (json_int_t)wall_s, "live", 1,
                      "store", store_json(service), "holds", "held", (json_int_t)stats.held,
                      "lapsed", (json_int_t)stats.lapsed, "finished", (json_int_t)stats.finished,
-                     "answers", answers_json(&stats), "scopes", scopes, "next", next);
+                     "answers", answers_json(&stats), "scopes", out.list, "left_out",
+                     (json_int_t)out.left_out, "next", next);
 }
