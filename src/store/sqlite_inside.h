@@ -168,6 +168,8 @@ struct sql_store {
     uint32_t live_max;                                 /* held and lapsed holds */
     uint64_t results_before[WEIR_LEDGER_RESULT_COUNT]; /* before memory was thrown away */
     uint64_t clipped_before;
+    int64_t counted_before; /* by finished holds of this run that memory has not loaded again */
+    int64_t counted_doubt;  /* in all, if the commit that failed is durable */
     struct sql_slot *slots;
     struct sql_ids ids;
     uint64_t hold_highest; /* a higher id was never seen, so the file cannot know it */

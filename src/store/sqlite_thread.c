@@ -90,6 +90,7 @@ static void publish_numbers(struct sql_store *s)
     for (int i = 0; i < WEIR_LEDGER_RESULT_COUNT; i++)
         s->stats.results[i] += s->results_before[i];
     s->stats.clipped += s->clipped_before;
+    s->stats.counted_tok += s->counted_before;
     s->status.batches = s->batches;
     s->status.ops = s->ops;
     s->status.rows_written = s->rows_written;
@@ -290,7 +291,10 @@ static void batch_keep(struct sql_store *s)
 static void thread_poison(struct sql_store *s)
 {
     char trouble[SQL_TEXT_BYTES];
+    struct weir_ledger_stats applied;
     bool is_new = !atomic_exchange(&s->is_poisoned, true);
+    weir_ledger_stats(s->ledger, &applied);
+    s->counted_doubt = s->counted_before + applied.counted_tok;
     sql_usage_drop(s);
     sql_rollback(s);
     memcpy(trouble, s->file.trouble, sizeof trouble);
@@ -305,12 +309,46 @@ static void thread_poison(struct sql_store *s)
     sql_file_close(s);
 }
 
+/* What this run counted goes on from where it was: memory counts its live holds only, when they are
+ * loaded. */
+static void thread_count_on(struct sql_store *s, bool is_durable)
+{
+    struct weir_ledger_stats loaded;
+    weir_ledger_stats(s->ledger, &loaded);
+    s->counted_before = (is_durable ? s->counted_doubt : s->stats.counted_tok) - loaded.counted_tok;
+}
+
+/* The batch is durable, and with it scopes that it forgot: memory has loaded them from their rows. */
+static void thread_forget_again(struct sql_store *s)
+{
+    for (uint32_t i = 0; i < s->batch_count; i++) {
+        const struct sql_entry *e = &s->entries[s->batch[i]];
+        enum weir_ledger_kind kind = e->op.ledger.kind;
+        if ((kind == WEIR_LEDGER_SCOPE || kind == WEIR_LEDGER_SCOPE_FORGET) &&
+            e->result == WEIR_LEDGER_DONE)
+            s->slots[e->op.ledger.scope].is_left = kind == WEIR_LEDGER_SCOPE_FORGET;
+    }
+    for (uint32_t i = 0; i < s->batch_count; i++) {
+        uint32_t slot = s->entries[s->batch[i]].op.ledger.scope;
+        if (s->entries[s->batch[i]].op.ledger.kind != WEIR_LEDGER_SCOPE_FORGET ||
+            !s->slots[slot].is_left)
+            continue;
+        struct weir_ledger_answer answer = weir_ledger_scope_forget(s->ledger, slot);
+        WEIR_INVARIANT(answer.result == WEIR_LEDGER_DONE);
+        sql_ids_drop(s, slot);
+    }
+}
+
 /* The file is whole again: what became of the batch whose commit failed? */
 static void thread_resolve(struct sql_store *s)
 {
     bool is_durable = s->file.seq >= s->doubt_seq;
     s->doubt_seq = INT64_MAX;
     s->voids_begun = 0;
+    thread_count_on(s, is_durable);
+    if (is_durable)
+        thread_forget_again(s);
+    sql_publish_all(s);
     if (is_durable) {
         thread_tell(s, s->batch, s->batch_count);
         s->batch_count = 0;
@@ -335,7 +373,6 @@ static bool thread_reload(struct sql_store *s)
         return false;
     }
     sql_lock_write(s, s->base.epoch, s->file.seq);
-    sql_publish_all(s);
     publish_trouble(s, "");
     atomic_store(&s->is_poisoned, false);
     sql_say(s, WEIR_STORE_SAY_INFO, "ledger %s works again: requests are admitted", s->path);
