@@ -247,7 +247,7 @@ struct seen {
     struct weir_flow_view flow;
     struct weir_upstream_view upstreams[SIM_UPSTREAMS_MAX];
     struct weir_tenant_view tenants[TENANTS];
-    uint32_t waiting[SIM_UPSTREAMS_MAX], waiting_tenants[SIM_UPSTREAMS_MAX];
+    uint32_t waiting[SIM_UPSTREAMS_MAX];
 };
 
 static struct seen look(const struct sim *sim)
@@ -266,7 +266,6 @@ static struct seen look(const struct sim *sim)
         struct weir_pool_view pool;
         weir_flow_pool_view(sim->flow, i, sim->now_ns, &pool);
         s.waiting[i] = pool.waiting;
-        s.waiting_tenants[i] = pool.waiting_tenants;
     }
     return s;
 }
@@ -294,7 +293,6 @@ static void check_seen(const struct seen *with, const struct seen *without)
         check_limit(&a->requests, &b->requests);
         check_limit(&a->tokens, &b->tokens);
         CHECK_INT(with->waiting[i], without->waiting[i]);
-        CHECK_INT(with->waiting_tenants[i], without->waiting_tenants[i]);
     }
     for (uint32_t i = 0; i < TENANTS; i++) {
         const struct weir_tenant_view *a = &with->tenants[i], *b = &without->tenants[i];
