@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #define DOOR_TOKEN_BYTES 128
-#define DOOR_TRIES 40
-#define DOOR_PAUSE_NS 50000000 /* 2 s in all */
+#define DOOR_PAUSE_NS 20000000
+#define DOOR_TRIES_SAME 100 /* a process that has it for 2 s is no command */
+#define DOOR_TRIES_FREE 2   /* that fail although nobody has it: something else is wrong */
+#define DOOR_TRIES_MAX 2000
 
 struct ledger_door {
     const char *command; /* "weir ledger show": before every message */
@@ -83,10 +85,19 @@ static enum lock look_at_lock(const char *path, struct lock_line *line)
     return state;
 }
 
-bool ledger_door_is_taken(const char *path)
+bool ledger_door_wait(struct ledger_door_wait *wait, const char *path)
 {
+    const struct timespec pause = {.tv_nsec = DOOR_PAUSE_NS};
     struct lock_line line;
-    return look_at_lock(path, &line) == LOCK_TAKEN;
+    if (look_at_lock(path, &line) != LOCK_TAKEN)
+        return wait->free++ < DOOR_TRIES_FREE;
+    wait->free = 0;
+    wait->same = line.pid == wait->pid ? wait->same + 1 : 0;
+    wait->pid = line.pid;
+    if (wait->same >= DOOR_TRIES_SAME || wait->tries++ >= DOOR_TRIES_MAX)
+        return false;
+    nanosleep(&pause, NULL);
+    return true;
 }
 
 bool ledger_door_lock_line(const char *path, uint64_t *epoch, int64_t *seq)
@@ -213,12 +224,10 @@ static bool is_answered(const struct ledger_door *door)
  * nowhere: it is waited for. */
 static enum lock wait_for_owner(const struct ledger_door *door, struct lock_line *line)
 {
+    struct ledger_door_wait wait = {0};
     enum lock lock = look_at_lock(door->file, line);
-    for (int i = 0; i < DOOR_TRIES && lock == LOCK_TAKEN && !is_answered(door); i++) {
-        const struct timespec pause = {.tv_nsec = DOOR_PAUSE_NS};
-        nanosleep(&pause, NULL);
+    while (lock == LOCK_TAKEN && !is_answered(door) && ledger_door_wait(&wait, door->file))
         lock = look_at_lock(door->file, line);
-    }
     return lock;
 }
 

@@ -14,7 +14,6 @@
 #define REST_HOLDS 1024u
 #define REST_SCOPES_SPARE 64u
 #define REST_WAIT_MS 20
-#define REST_TRIES 150 /* 3 s in all */
 #define REST_DEFINE_NS (10 * WEIR_NS_PER_S)
 #define REST_MEASURE_NS WEIR_NS_PER_S
 
@@ -221,13 +220,11 @@ static bool rest_define_all(struct ledger_rest *rest, struct rest_scopes *all)
 static struct weir_store *rest_store_own(const char *path, const struct weir_sqlite_config *config,
                                          char *error_text, size_t error_bytes)
 {
-    struct weir_store *store = NULL;
-    for (int i = 0; i < REST_TRIES; i++) {
+    struct ledger_door_wait wait = {0};
+    struct weir_store *store;
+    do
         store = weir_sqlite_store_open(config, error_text, error_bytes);
-        if (store || !ledger_door_is_taken(path))
-            break;
-        poll(NULL, 0, REST_WAIT_MS);
-    }
+    while (!store && ledger_door_wait(&wait, path));
     return store;
 }
 
