@@ -307,7 +307,9 @@ static bool world_round(struct world *w)
 {
     bool outage = percent(w, 6);
     w->op_count = w->answer_count = 0;
-    if (outage)
+    if (outage && percent(w, 30))
+        gate_fail_writes(true);
+    else if (outage)
         gate_fail_syncs(true);
     if (percent(w, 15))
         round_forget(w);
@@ -317,6 +319,7 @@ static bool world_round(struct world *w)
     if (outage) {
         collect(w, true);
         gate_fail_syncs(false);
+        gate_fail_writes(false);
         w->outages++;
     }
     collect(w, false);
