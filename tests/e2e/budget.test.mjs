@@ -253,8 +253,6 @@ claim('ledger away: the first waits to its deadline, the rest are 503 at once, a
   const refused = [...metrics.matchAll(/^weir_refusals_total\{([^}]*)\} (\d+)$/gm)].filter(([, , n]) => n !== '0');
   assert.ok(refused.length > 0, metrics);
   for (const [line, labels] of refused) assert.match(labels, /ledger_unavailable/, line);
-  assert.equal((await settled(gateway, 'class')).held, 0);
-  assert.deepEqual(await gateway.stop(), { code: 0, signal: null });
 });
 
 // ---- many at once ----
