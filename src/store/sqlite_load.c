@@ -337,7 +337,7 @@ static bool load_memory(struct sql_store *s, struct load_held *held)
     const char *wrong = weir_ledger_audit(s->ledger);
     if (wrong)
         return sql_file_wrong(s, "its rows say otherwise than \"%s\": " LOAD_ADVICE, wrong);
-    /* Balances of the past that no hold names are let go; a grant that differed is written. */
+    /* Balances of the past that no hold names are let go. */
     return sql_balances_set(s) && sql_journal_flush(s);
 }
 

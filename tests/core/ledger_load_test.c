@@ -6,7 +6,7 @@
 
 #include "core/rng.h"
 #include "support/check.h"
-#include "support/ledger_file.h"
+#include "support/ledger_rows.h"
 
 /* A ledger with org (0), class (1) under it and room for little, and rows that fit it. */
 struct bench {

@@ -10,7 +10,7 @@
 
 #include "ledger_naive.h"
 #include "support/check.h"
-#include "support/ledger_file.h"
+#include "support/ledger_rows.h"
 
 #define ANSWER(result) ((struct weir_ledger_answer){(result), WEIR_NONE})
 
@@ -39,7 +39,7 @@ struct step {
 struct pair {
     struct weir_ledger *l;
     void *mem;
-    struct ledger_file file;
+    struct ledger_rows file;
 };
 
 /* What all worlds came to: a case that was never met is not tested. */
@@ -205,11 +205,11 @@ static void pair_reload(struct pair *p, uint64_t epoch, bool reversed)
 {
     void *mem;
     struct weir_ledger *fresh = world_ledger(NAIVE_BALANCES, epoch, &mem);
-    ledger_file_load(&p->file, fresh, p->l, NAIVE_SCOPES, reversed);
+    ledger_rows_load(&p->file, fresh, p->l, NAIVE_SCOPES, reversed);
     free(p->mem);
     p->mem = mem;
     p->l = fresh;
-    CHECK_INT(ledger_file_take(&p->file, p->l), 0);
+    CHECK_INT(ledger_rows_take(&p->file, p->l), 0);
 }
 
 /* Returns a count, where the step has one. */
@@ -219,20 +219,20 @@ static uint32_t step_ledger(struct pair *p, const struct step *s, uint64_t epoch
     switch (s->kind) {
     case STEP_OP:
         *answer = weir_ledger_apply(p->l, &s->op);
-        ledger_file_hold(&p->file, p->l, s->op.hold);
+        ledger_rows_hold(&p->file, p->l, s->op.hold);
         return 0;
     case STEP_EPOCH:
         return weir_ledger_epoch_begin(p->l, epoch) ? 1 : 0;
     case STEP_CRASH:
     case STEP_LAPSE: {
         uint32_t count = weir_ledger_lapse(p->l, s->most);
-        ledger_file_holds(&p->file, p->l);
+        ledger_rows_holds(&p->file, p->l);
         return count;
     }
     case STEP_FORGET:
         return weir_ledger_forget(p->l, s->keep, s->most);
     case STEP_LOAD:
-        *answer = ledger_file_load_hold(&p->file, p->l, s->op.hold);
+        *answer = ledger_rows_load_hold(&p->file, p->l, s->op.hold);
         return 0;
     case STEP_TAKE:
     case STEP_RELOAD:
@@ -281,14 +281,14 @@ static bool rows_equal(const struct weir_ledger_balance *a, const struct weir_le
 /* Just what changed is told, once, as it is now. */
 static void agree_on_changes(struct world *w)
 {
-    struct ledger_file *file = &w->pair.file;
-    size_t count = ledger_file_take(file, w->pair.l);
+    struct ledger_rows *file = &w->pair.file;
+    size_t count = ledger_rows_take(file, w->pair.l);
     for (int i = 0; i < w->n.cell_count; i++) {
         if (!w->n.cells[i].untold)
             continue;
         const struct naive_sums sums = naive_sum(&w->n, i);
         const struct weir_ledger_balance want = naive_row(&w->n, i, &sums);
-        const struct weir_ledger_balance *row = ledger_file_row(file, want.scope, want.window);
+        const struct weir_ledger_balance *row = ledger_rows_row(file, want.scope, want.window);
         AGREE(w, row && file->told[row - file->rows], "scope %u changed and is not told",
               want.scope);
         AGREE(w, rows_equal(row, &want), "scope %u is told with other amounts", want.scope);
@@ -369,7 +369,7 @@ static void world_store(struct world *w, const struct step *s, struct weir_ledge
     if (scope_left || s->kind == STEP_TAKE || s->kind == STEP_LOAD)
         agree_on_changes(w);
     if (scope_left)
-        ledger_file_scope_drop(&w->pair.file, s->op.scope);
+        ledger_rows_scope_drop(&w->pair.file, s->op.scope);
 }
 
 static void world_reload(struct world *w, struct step *s)
@@ -421,13 +421,13 @@ static void world_replay(struct world *w)
         if (s->kind == STEP_CRASH)
             CHECK(weir_ledger_epoch_begin(p->l, epoch));
         if (s->kind == STEP_LOAD)
-            ledger_file_take(&p->file, p->l);
+            ledger_rows_take(&p->file, p->l);
         step_ledger(p, s, epoch, &answer);
         AGREE(w, answer.result <= WEIR_LEDGER_DONE, "replay of step %d is %s", i,
               weir_ledger_result_name(answer.result));
         if (s->kind == STEP_OP && s->op.kind == WEIR_LEDGER_SCOPE_FORGET) {
-            ledger_file_take(&p->file, p->l);
-            ledger_file_scope_drop(&p->file, s->op.scope);
+            ledger_rows_take(&p->file, p->l);
+            ledger_rows_scope_drop(&p->file, s->op.scope);
         }
     }
     for (uint32_t scope = 0; scope < NAIVE_SCOPES; scope++) {

@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#include "support/ledger_file.h"
+#include "support/ledger_rows.h"
 
 /* Running a table. Names of scopes and holds are given ids in the order in which they are met. */
 
@@ -23,7 +23,7 @@ struct run {
     struct weir_ledger_limits limits;
     struct weir_ledger *l;
     void *mem;
-    struct ledger_file *file;
+    struct ledger_rows *file;
     uint64_t epoch;
     char scopes[NAMES_MAX][32];
     uint32_t scope_count;
@@ -180,7 +180,7 @@ static void row_hold(struct run *r)
 static void row_row(struct run *r)
 {
     uint32_t of = scope(r, 1);
-    const struct weir_ledger_balance *row = ledger_file_row(r->file, of, (uint64_t)number(r, 2));
+    const struct weir_ledger_balance *row = ledger_rows_row(r->file, of, (uint64_t)number(r, 2));
     if (strcmp(word(r, r->arrow + 1), "none") == 0) {
         ROW(r, !row, "there is such a row");
         return;
@@ -200,10 +200,10 @@ static void row_row(struct run *r)
 static void row_reload(struct run *r)
 {
     bool reversed = r->end > 1 && strcmp(word(r, 1), "reversed") == 0;
-    ledger_file_take(r->file, r->l);
+    ledger_rows_take(r->file, r->l);
     void *mem;
     struct weir_ledger *fresh = ledger_in_memory(&r->limits, r->epoch, &mem);
-    ledger_file_load(r->file, fresh, r->l, r->limits.scopes_max, reversed);
+    ledger_rows_load(r->file, fresh, r->l, r->limits.scopes_max, reversed);
     for (uint32_t id = 0; id < r->limits.scopes_max; id++) {
         struct weir_ledger_totals was, is;
         memset(&was, 0, sizeof was);
@@ -213,7 +213,7 @@ static void row_reload(struct run *r)
         was.refused_count = 0; /* counted since start */
         ROW(r, memcmp(&was, &is, sizeof was) == 0, "scope %u differs", id);
     }
-    ROW(r, ledger_file_take(r->file, fresh) == 0, "what was loaded counts as changed");
+    ROW(r, ledger_rows_take(r->file, fresh) == 0, "what was loaded counts as changed");
     free(r->mem);
     r->mem = mem;
     r->l = fresh;
@@ -250,8 +250,8 @@ static void row_forget_scope(struct run *r)
     struct weir_ledger_answer answer = weir_ledger_scope_forget(r->l, id);
     expect_answer(r, answer);
     if (answer.result == WEIR_LEDGER_DONE) {
-        ledger_file_take(r->file, r->l);
-        ledger_file_scope_drop(r->file, id);
+        ledger_rows_take(r->file, r->l);
+        ledger_rows_scope_drop(r->file, id);
     }
 }
 
@@ -299,13 +299,13 @@ static void run_row(struct run *r)
 {
     const char *verb = r->words[0];
     if (run_operation(r, verb))
-        ledger_file_holds(r->file, r->l); /* a store writes the holds of each operation */
+        ledger_rows_holds(r->file, r->l); /* a store writes the holds of each operation */
     else if (strcmp(verb, "told") == 0)
-        expect_count(r, (uint32_t)ledger_file_take(r->file, r->l));
+        expect_count(r, (uint32_t)ledger_rows_take(r->file, r->l));
     else if (strcmp(verb, "reload") == 0)
         row_reload(r);
     else if (strcmp(verb, "load") == 0)
-        expect_answer(r, ledger_file_load_hold(r->file, r->l, hold(r, 1)));
+        expect_answer(r, ledger_rows_load_hold(r->file, r->l, hold(r, 1)));
     else if (strcmp(verb, "row") == 0)
         row_row(r);
     else if (strcmp(verb, "totals") == 0)

@@ -7,7 +7,7 @@
 
 #include "ledger_table.h"
 #include "support/check.h"
-#include "support/ledger_file.h"
+#include "support/ledger_rows.h"
 
 /* What tables cannot say. */
 

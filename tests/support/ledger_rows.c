@@ -1,4 +1,4 @@
-#include "support/ledger_file.h"
+#include "support/ledger_rows.h"
 
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ struct weir_ledger *ledger_in_memory(const struct weir_ledger_limits *limits, ui
     return weir_ledger_init(*mem, bytes, limits, epoch);
 }
 
-static size_t hold_at(const struct ledger_file *file, uint64_t hold)
+static size_t hold_at(const struct ledger_rows *file, uint64_t hold)
 {
     size_t i = file->hold_count; /* from the end: tests ask for what is new */
     while (i > 0 && file->holds[i - 1].id != hold)
@@ -22,7 +22,7 @@ static size_t hold_at(const struct ledger_file *file, uint64_t hold)
     return i;
 }
 
-void ledger_file_hold(struct ledger_file *file, const struct weir_ledger *l, uint64_t hold)
+void ledger_rows_hold(struct ledger_rows *file, const struct weir_ledger *l, uint64_t hold)
 {
     struct weir_ledger_record record;
     if (!weir_ledger_record(l, hold, &record))
@@ -35,14 +35,14 @@ void ledger_file_hold(struct ledger_file *file, const struct weir_ledger *l, uin
     file->holds[at - 1] = record;
 }
 
-void ledger_file_holds(struct ledger_file *file, const struct weir_ledger *l)
+void ledger_rows_holds(struct ledger_rows *file, const struct weir_ledger *l)
 {
     uint32_t cursor = 0;
     for (struct weir_ledger_hold view; weir_ledger_hold_next(l, &cursor, &view);)
-        ledger_file_hold(file, l, view.id);
+        ledger_rows_hold(file, l, view.id);
 }
 
-static size_t row_at(const struct ledger_file *file, uint32_t scope, uint64_t window)
+static size_t row_at(const struct ledger_rows *file, uint32_t scope, uint64_t window)
 {
     size_t i = file->row_count;
     while (i > 0 && (file->rows[i - 1].scope != scope || file->rows[i - 1].window != window))
@@ -50,7 +50,7 @@ static size_t row_at(const struct ledger_file *file, uint32_t scope, uint64_t wi
     return i;
 }
 
-size_t ledger_file_take(struct ledger_file *file, struct weir_ledger *l)
+size_t ledger_rows_take(struct ledger_rows *file, struct weir_ledger *l)
 {
     size_t count = 0;
     memset(file->told, 0, sizeof file->told);
@@ -77,7 +77,7 @@ static bool record_names(const struct weir_ledger_record *record, uint32_t scope
     return false;
 }
 
-void ledger_file_scope_drop(struct ledger_file *file, uint32_t scope)
+void ledger_rows_scope_drop(struct ledger_rows *file, uint32_t scope)
 {
     size_t kept = 0;
     for (size_t i = 0; i < file->row_count; i++)
@@ -91,14 +91,14 @@ void ledger_file_scope_drop(struct ledger_file *file, uint32_t scope)
     file->hold_count = kept;
 }
 
-const struct weir_ledger_balance *ledger_file_row(const struct ledger_file *file, uint32_t scope,
+const struct weir_ledger_balance *ledger_rows_row(const struct ledger_rows *file, uint32_t scope,
                                                   uint64_t window)
 {
     size_t at = row_at(file, scope, window);
     return at ? &file->rows[at - 1] : NULL;
 }
 
-const struct weir_ledger_record *ledger_file_find(const struct ledger_file *file, uint64_t hold)
+const struct weir_ledger_record *ledger_rows_find(const struct ledger_rows *file, uint64_t hold)
 {
     size_t at = hold_at(file, hold);
     return at ? &file->holds[at - 1] : NULL;
@@ -110,7 +110,7 @@ static bool is_live(const struct weir_ledger_record *record)
 }
 
 /* The latest window of its scope, or one that a live hold names. */
-static bool row_is_needed(const struct ledger_file *file, const struct weir_ledger_balance *row)
+static bool row_is_needed(const struct ledger_rows *file, const struct weir_ledger_balance *row)
 {
     bool is_latest = true;
     for (size_t i = 0; i < file->row_count; i++)
@@ -149,7 +149,7 @@ static int id_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void ledger_file_load(struct ledger_file *file, struct weir_ledger *fresh,
+void ledger_rows_load(struct ledger_rows *file, struct weir_ledger *fresh,
                       const struct weir_ledger *scopes_of, uint32_t scopes_max, bool reversed)
 {
     load_scopes(fresh, scopes_of, scopes_max);
@@ -166,14 +166,14 @@ void ledger_file_load(struct ledger_file *file, struct weir_ledger *fresh,
     CHECK_MSG(wrong == NULL, "after loading: %s", wrong);
 }
 
-struct weir_ledger_answer ledger_file_load_hold(const struct ledger_file *file,
+struct weir_ledger_answer ledger_rows_load_hold(const struct ledger_rows *file,
                                                 struct weir_ledger *l, uint64_t hold)
 {
-    const struct weir_ledger_record *record = ledger_file_find(file, hold);
+    const struct weir_ledger_record *record = ledger_rows_find(file, hold);
     CHECK(record != NULL);
     for (uint8_t i = 0; i < record->depth; i++) {
         const struct weir_ledger_balance *row =
-            ledger_file_row(file, record->chain[i].scope, record->chain[i].window);
+            ledger_rows_row(file, record->chain[i].scope, record->chain[i].window);
         CHECK(row != NULL);
         struct weir_ledger_answer answer = weir_ledger_load_balance(l, row);
         if (answer.result != WEIR_LEDGER_DONE && answer.result != WEIR_LEDGER_SAME)
