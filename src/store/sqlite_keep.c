@@ -381,10 +381,9 @@ static bool keep_seen(struct sql_store *s, bool *more)
 }
 
 /* What may go: nobody defined it for so long that its usage, its holds and its part of the journal
- * are gone, it has no children, and it counts nothing that waits for a settle. */
+ * are gone, and it has no children. One that has holds to be settled has a slot. */
 #define KEEP_SCOPE_ROWS                                                                            \
     "SELECT id, seen < ?2 AND id NOT IN (SELECT parent FROM scope WHERE parent NOT NULL) "         \
-    "AND NOT EXISTS(SELECT 1 FROM balance WHERE scope = id AND (reserved != 0 OR lapsed != 0)) "   \
     "FROM scope WHERE id > ?1 ORDER BY id LIMIT " KEEP_ROWS_TEXT
 
 static bool keep_scopes(struct sql_store *s, bool *more)

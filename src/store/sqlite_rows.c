@@ -246,8 +246,7 @@ bool sql_hold_add(struct sql_store *s, const struct weir_ledger_record *record, 
         return false;
     s->low_age++;
     /* Its id was made long before it was held. */
-    return record->state != WEIR_HOLD_HELD || record->id >= s->hold_low ||
-           low_write(s, record->id);
+    return record->state != WEIR_HOLD_HELD || record->id >= s->hold_low || low_write(s, record->id);
 }
 
 bool sql_hold_set(struct sql_store *s, const struct weir_ledger_record *record)

@@ -456,6 +456,7 @@ static void file__scopes_not_seen_for_long__are_purged(void **state)
         }
     }
     wait_number(&r, "SELECT count(*) FROM scope", 3); /* org, team, owing */
+    CHECK_INT(rig_number(&r, "SELECT min(seen) FROM scope") / 86400, RIG_START_S / 86400 + 30);
     rig_verify(&r);
     RIG_DO(&r, SETTLE, weir_store_scope(r.st, "tenant/owing"), b, 3, LATE);
     gone = rig_scope(&r, "tenant/gone", WEIR_NONE, -1); /* as if never seen */

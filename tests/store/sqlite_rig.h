@@ -142,11 +142,11 @@ static inline void rig_end(struct rig *r)
 }
 
 /* The first number of the first row; reads beside the store. */
-static inline int64_t rig_number(const struct rig *r, const char *sql)
+static inline int64_t rig_number_of(const char *path, const char *sql)
 {
     sqlite3 *db;
     sqlite3_stmt *row;
-    CHECK_INT(sqlite3_open_v2(r->path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, NULL), SQLITE_OK);
     sqlite3_busy_timeout(db, 5000);
     if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK)
         fail_msg("%s: %s", sql, sqlite3_errmsg(db));
@@ -155,6 +155,19 @@ static inline int64_t rig_number(const struct rig *r, const char *sql)
     sqlite3_finalize(row);
     sqlite3_close(db);
     return number;
+}
+
+static inline int64_t rig_number(const struct rig *r, const char *sql)
+{
+    return rig_number_of(r->path, sql);
+}
+
+/* The same from the file alone, as if its log were lost. */
+static inline int64_t rig_number_in_file(const struct rig *r, const char *sql)
+{
+    char uri[128];
+    snprintf(uri, sizeof uri, "file:%s?immutable=1", r->path);
+    return rig_number_of(uri, sql);
 }
 
 static inline void rig_sql(const struct rig *r, const char *sql)
