@@ -52,7 +52,7 @@ static void print_line(const json_t *value)
     free(text);
 }
 
-/* One page: at most limit holds. *after is where the next begins; empty: there is none. */
+/* One page: so many rows are looked at. *after is where the next begins; empty: there is none. */
 static int holds_page(struct ledger_door *door, const struct cli_args *args, uint64_t limit,
                       char after[static 200], json_t **page)
 {
@@ -81,14 +81,24 @@ static int print_holds(struct ledger_door *door, const struct cli_args *args, ui
     char after[200] = "";
     int status = CLI_DONE_STATUS;
     uint64_t shown = 0;
+    bool filtered = cli_value(&holds_command, args, "--scope") != NULL ||
+                    cli_value(&holds_command, args, "--state") != NULL;
     snprintf(after, sizeof after, "%s", start ? start : "");
     do {
         json_t *page = NULL, *hold;
         size_t i;
-        /* A page looks at so many rows; with a filter it may show fewer. */
-        status = holds_page(door, args, weir_min_u64(limit - shown, HOLDS_PAGE), after, &page);
+        /* With a filter a page may show few of the rows it looks at, so it looks at many. */
+        status =
+            holds_page(door, args, filtered ? HOLDS_PAGE : weir_min_u64(limit - shown, HOLDS_PAGE),
+                       after, &page);
         json_array_foreach(json_object_get(page, "holds"), i, hold)
         {
+            if (shown == limit) { /* the next page begins behind the last one shown */
+                snprintf(
+                    after, sizeof after, "%s",
+                    cli_json_text(json_array_get(json_object_get(page, "holds"), i - 1), "hold"));
+                break;
+            }
             if (as_json)
                 print_line(hold);
             else

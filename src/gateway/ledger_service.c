@@ -30,6 +30,7 @@ static void call_free(struct weir_ledger_call *call)
 {
     json_decref(call->answer);
     json_decref(call->burn.scopes);
+    json_decref(call->holds);
     *call = (struct weir_ledger_call){0};
 }
 
@@ -50,7 +51,7 @@ static void call_read_done(struct weir_ledger_call *call)
     struct weir_ledger_service *service = call->service;
     service->is_stuck = false;
     if (call->reply && call->route == ROUTE_SHOW && service->host.store) {
-        service_reply(call, 200, service_show(service, &call->query, &call->burn));
+        service_reply(call, 200, service_show(service, &call->query, &call->burn, call->holds));
         return;
     }
     json_t *answer = call->answer;
@@ -90,7 +91,7 @@ static void call_read_late(struct weir_ledger_call *call)
     if (!reply)
         return;
     json_t *answer = call->route == ROUTE_SHOW
-                         ? service_show(service, &call->query, &none)
+                         ? service_show(service, &call->query, &none, NULL)
                          : service_error("the file %s does not answer; is its disk hanging?",
                                          service->host.path);
     reply(call->ctx, answer ? (call->route == ROUTE_SHOW ? 200 : 503) : 500, answer);

@@ -244,10 +244,27 @@ static json_t *facts_json(const char *path, const struct weir_reader_facts *f)
 
 static json_t *holds_json(const struct weir_reader_facts *f)
 {
+    static const enum weir_hold_state states[] = {
+        WEIR_HOLD_HELD, WEIR_HOLD_LAPSED, WEIR_HOLD_SETTLED, WEIR_HOLD_VOID, WEIR_HOLD_LATE};
     json_t *to = json_object();
-    for (int i = WEIR_HOLD_HELD; i < WEIR_HOLD_STATE_COUNT; i++)
-        set_int(to, weir_hold_state_name((enum weir_hold_state)i), f->holds[i]);
+    for (size_t i = 0; i < WEIR_COUNT(states); i++)
+        set_int(to, weir_hold_state_name(states[i]), f->holds[states[i]]);
     return to;
+}
+
+/* What memory does not know. */
+static enum weir_reader_next read_for_memory(struct weir_ledger_call *call,
+                                             struct weir_reader *reader)
+{
+    struct weir_reader_facts facts;
+    enum weir_reader_next next = read_burn(call, reader);
+    if (next == WEIR_READER_FAULT || !weir_reader_facts(reader, &facts)) {
+        json_decref(call->burn.scopes);
+        call->burn = (struct service_burn){0};
+        return WEIR_READER_FAULT;
+    }
+    call->holds = holds_json(&facts);
+    return next;
 }
 
 /* The burn rates of a file at rest, once for all pages. */
@@ -346,7 +363,7 @@ void service_read(struct weir_ledger_call *call)
         weir_reader_open(call->service->host.path, error_text, sizeof error_text);
     enum weir_reader_next next = WEIR_READER_FAULT;
     if (reader)
-        next = of_memory                   ? read_burn(call, reader)
+        next = of_memory                   ? read_for_memory(call, reader)
                : call->route == ROUTE_SHOW ? read_scopes(call, reader, &cursor)
                                            : read_list(call, reader, &cursor);
     if (next == WEIR_READER_FAULT) {

@@ -67,6 +67,7 @@ struct weir_ledger_call {
     uint32_t status;
     json_t *answer;
     struct service_burn burn;
+    json_t *holds; /* counts by state; NULL: not known */
 };
 
 struct weir_ledger_service {
@@ -122,9 +123,10 @@ struct service_scopes {
 void service_scopes_add(const struct weir_ledger_service *service,
                         const struct service_query *query, const struct service_scope *scope,
                         const struct service_burn *burn, struct service_scopes *out);
-/* The whole answer to GET /v1/ledger from memory; burn may be empty, and is that of leaves. */
+/* The whole answer to GET /v1/ledger from memory; burn may be empty, and is that of leaves;
+ * holds: by state in the file, NULL: not known. */
 json_t *service_show(struct weir_ledger_service *service, const struct service_query *query,
-                     struct service_burn *burn);
+                     struct service_burn *burn, const json_t *holds);
 /* The file names leaves only: what they used is added to their parents too. */
 void service_burn_climb(struct service_burn *burn,
                         const char *(*parent_of)(void *ctx, const char *name), void *ctx);

@@ -277,6 +277,23 @@ static json_t *answers_json(const struct weir_ledger_stats *stats)
     return to;
 }
 
+/* Holds by state: the live ones from memory, the finished ones from the file (which keeps them for
+ * longer), or all of those together as memory has them. */
+static json_t *holds_json(const struct weir_ledger_stats *stats, const json_t *in_file)
+{
+    json_t *to = json_object();
+    json_object_set_new(to, "held", amount(stats->held));
+    json_object_set_new(to, "lapsed", amount(stats->lapsed));
+    static const enum weir_hold_state ended[] = {WEIR_HOLD_SETTLED, WEIR_HOLD_VOID, WEIR_HOLD_LATE};
+    for (size_t i = 0; in_file && i < WEIR_COUNT(ended); i++) {
+        const char *name = weir_hold_state_name(ended[i]);
+        json_object_set(to, name, json_object_get(in_file, name));
+    }
+    if (!in_file)
+        json_object_set_new(to, "finished", amount(stats->finished));
+    return to;
+}
+
 /* The slots that a page looks at: from *slot on. Moves it behind the last one. */
 static void show_slots(struct weir_ledger_service *service, const struct service_query *query,
                        const struct service_burn *burn, uint32_t *slot, struct service_scopes *out)
@@ -296,7 +313,7 @@ static void show_slots(struct weir_ledger_service *service, const struct service
 }
 
 json_t *service_show(struct weir_ledger_service *service, const struct service_query *query,
-                     struct service_burn *burn)
+                     struct service_burn *burn, const json_t *holds)
 {
     struct weir_store *store = service->host.store;
     struct weir_ledger_stats stats;
@@ -323,10 +340,9 @@ json_t *service_show(struct weir_ledger_service *service, const struct service_q
     }
     weir_store_stats(store, &stats);
     int64_t wall_s = service->host.wall_s();
-    return json_pack("{s:s, s:I, s:b, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:I, s:o}", "at",
+    return json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:I, s:o}", "at",
                      service_time(wall_s, NULL, text), "at_s", (json_int_t)wall_s, "live", 1,
-                     "store", store_json(service), "holds", "held", (json_int_t)stats.held,
-                     "lapsed", (json_int_t)stats.lapsed, "finished", (json_int_t)stats.finished,
-                     "answers", answers_json(&stats), "scopes", out.list, "left_out",
-                     (json_int_t)out.left_out, "next", next);
+                     "store", store_json(service), "holds", holds_json(&stats, holds), "answers",
+                     answers_json(&stats), "scopes", out.list, "left_out", (json_int_t)out.left_out,
+                     "next", next);
 }

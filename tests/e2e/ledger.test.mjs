@@ -91,6 +91,7 @@ claim('ledger: a running gateway and the file it leaves give the same answers, t
   await until('all is settled', async () => (await scopeOf(it.state, 'team', ...it.use)).committed_tok === 126);
   const ask = async () => ({
     show: amounts(await ledgerJson(it.state, 'show', ...it.use)),
+    counts: (await ledgerJson(it.state, 'show', ...it.use)).holds,
     holds: await lines(it.state, 'holds', '--json', ...it.use),
     changes: await lines(it.state, 'export', ...it.use),
   });
@@ -227,6 +228,10 @@ claim('ledger holds, export: thousands come whole and in order, in pages, live a
     assert.ok(ids.every((id, i) => i === 0 || id > ids[i - 1]), 'in order, none twice');
     const some = await lines(it.state, 'holds', '--json', '--state', 'void', '--scope', 'class', '--limit', 'all', ...it.use);
     assert.equal(some.length, 1440);
+    const few = await ledger(it.state, 'holds', '--json', '--state', 'void', '--limit', '700', ...it.use);
+    assert.equal(few.out.split('\n').filter(Boolean).length, 700);
+    const rest = await lines(it.state, 'holds', '--json', '--state', 'void', '--limit', 'all', '--after', /--after (\S+) goes on/.exec(few.err)[1], ...it.use);
+    assert.deepEqual(rest, some.slice(700));
     const first = await ledger(it.state, 'holds', '--limit', '2', ...it.use);
     assert.equal(first.out.split('\n').length, 4, 'titles, two rows');
     const next = /--after (\S+) goes on/.exec(first.err)[1];
