@@ -25,7 +25,8 @@ _Static_assert(WEIR_HOLD_HELD == 1 && WEIR_HOLD_SETTLED == 2 && WEIR_HOLD_VOID =
     "refunded INTEGER NOT NULL, "
 
 /* meta     epoch: of the present or last run; created, wall: when; base_seq: the last row of the
- *          journal that was folded into base; low: no hold with a lower id is held
+ *          journal that was folded into base; low: no hold with a lower id is held;
+ *          proof: a number that was written to see whether writing works again
  * scope    parent: NULL for a root; configured: the grant that the configuration gave last, NULL:
  *          never; seen: when it was last defined
  * balance  granted: WEIR_BALANCE_MAX when unlimited; purged: part of committed whose holds have no

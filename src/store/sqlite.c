@@ -292,7 +292,6 @@ static void sqlite_status(struct weir_store *st, struct weir_store_status *statu
     status->is_durable = true;
     status->is_available = !is_stuck(s);
     status->path = s->path;
-    status->sync_ns = s->sync_ns;
     status->queue_now = s->entries_now;
     status->file_bytes = file_bytes(s->real_path, "");
     status->wal_bytes = file_bytes(s->real_path, "-wal");
@@ -453,7 +452,6 @@ static bool store_start(struct sql_store *s, char *error_text, size_t error_byte
 {
     if (!sql_lock_take(s, error_text, error_bytes))
         return false;
-    sql_sync_measure(s);
     if (!sql_file_open(s) || !sql_load_start(s)) {
         snprintf(error_text, error_bytes, "%s", s->file.trouble);
         return false;

@@ -9,14 +9,17 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "store/sqlite_inside.h"
 
 #define FILE_BUSY_MS 500
-#define FILE_SYNC_TRIES 7
+#define FILE_SYNC_TRIES 5
+#define FILE_SYNC_LONG_NS (20 * WEIR_NS_PER_MS) /* then fewer will do */
 #define FILE_SYNC_SLOW_NS (5 * WEIR_NS_PER_MS)
 #define FILE_SYNC_LIES_NS (30 * WEIR_NS_PER_US)
+#define FILE_LOCK_TRIES 5 /* 10 ms apart */
 #define FILE_LOCK_LINE "weir ledger: epoch %" PRIu64 " seq %" PRId64 " pid %d"
 #define FILE_LOCK_BYTES 96 /* the line is filled up with spaces, so that it never gets shorter */
 
@@ -30,7 +33,13 @@ bool sql_lock_take(struct sql_store *s, char *error_text, size_t error_bytes)
                  s->path, s->lock_path, strerror(errno));
         return false;
     }
-    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+    /* Who only looks whether the ledger is in use has the lock for a moment. */
+    int result = flock(s->lock_fd, LOCK_EX | LOCK_NB);
+    for (int tries = 0; result != 0 && errno == EWOULDBLOCK && tries < FILE_LOCK_TRIES; tries++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
+        result = flock(s->lock_fd, LOCK_EX | LOCK_NB);
+    }
+    if (result == 0)
         return true;
     if (errno != EWOULDBLOCK) {
         snprintf(error_text, error_bytes, "ledger %s: %s cannot be locked: %s", s->path,
@@ -93,15 +102,15 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void sync_tell(const struct sql_store *s)
+static void sync_tell(const struct sql_store *s, uint64_t sync_ns)
 {
-    double ms = (double)s->sync_ns / 1e6;
-    if (s->sync_ns > FILE_SYNC_SLOW_NS)
+    double ms = (double)sync_ns / 1e6;
+    if (sync_ns > FILE_SYNC_SLOW_NS)
         sql_say(s, WEIR_STORE_SAY_WARN,
                 "ledger %s: one sync of this disk takes %.2f ms: each request waits for about 1.6 "
                 "of them before it is sent; a disk with power-loss protection would be faster",
                 s->path, ms);
-    else if (s->sync_ns < FILE_SYNC_LIES_NS)
+    else if (sync_ns < FILE_SYNC_LIES_NS)
         sql_say(
             s, WEIR_STORE_SAY_WARN,
             "ledger %s: one sync of this disk takes %.3f ms: it probably says that data is safe "
@@ -112,17 +121,16 @@ static void sync_tell(const struct sql_store *s)
                 ms);
 }
 
-void sql_sync_measure(struct sql_store *s)
+/* Writes and syncs a small file beside the ledger a few times; how often it did. */
+static int sync_try(const char *path, uint64_t took_ns[FILE_SYNC_TRIES])
 {
     static const char zeroes[4096];
-    uint64_t took_ns[FILE_SYNC_TRIES];
-    char *path;
-    if (asprintf(&path, "%s.sync", s->path) < 0)
-        return;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), tries = 0;
+    uint64_t begun_ns = sql_clock_ns();
     for (; fd >= 0 && tries < FILE_SYNC_TRIES; tries++) {
         uint64_t before_ns = sql_clock_ns();
-        if (pwrite(fd, zeroes, sizeof zeroes, tries * (off_t)sizeof zeroes) != sizeof zeroes ||
+        if (before_ns - begun_ns > FILE_SYNC_LONG_NS ||
+            pwrite(fd, zeroes, sizeof zeroes, tries * (off_t)sizeof zeroes) != sizeof zeroes ||
             fdatasync(fd) != 0)
             break;
         took_ns[tries] = sql_clock_ns() - before_ns;
@@ -131,12 +139,26 @@ void sql_sync_measure(struct sql_store *s)
         close(fd);
         unlink(path);
     }
+    return tries;
+}
+
+void sql_sync_measure(struct sql_store *s)
+{
+    uint64_t took_ns[FILE_SYNC_TRIES];
+    char *path;
+    s->is_measured = true;
+    if (asprintf(&path, "%s.sync", s->path) < 0)
+        return;
+    int tries = sync_try(path, took_ns);
     free(path);
-    if (tries < FILE_SYNC_TRIES)
-        return; /* whatever is wrong, opening the file itself says it better */
-    qsort(took_ns, FILE_SYNC_TRIES, sizeof *took_ns, by_size);
-    s->sync_ns = took_ns[FILE_SYNC_TRIES / 2];
-    sync_tell(s);
+    if (tries == 0)
+        return; /* whatever is wrong, the ledger's own writes say it better */
+    qsort(took_ns, (size_t)tries, sizeof *took_ns, by_size);
+    uint64_t sync_ns = took_ns[tries / 2];
+    pthread_mutex_lock(&s->copies_lock);
+    s->status.sync_ns = sync_ns;
+    pthread_mutex_unlock(&s->copies_lock);
+    sync_tell(s, sync_ns);
 }
 
 /* ---- faults ---- */

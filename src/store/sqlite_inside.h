@@ -130,7 +130,6 @@ struct sql_store {
     char *path, *lock_path, *vfs;
     char *real_path; /* without links; NULL: not known yet */
     int lock_fd;
-    uint64_t sync_ns;
 
     /* Loop. */
     struct sql_entry *entries;
@@ -193,7 +192,8 @@ struct sql_store {
     size_t journal_bytes;
     uint64_t rows_written, batches, ops;
     uint64_t backoff_ns;
-    uint32_t tries; /* to reload, since a batch was committed */
+    bool is_measured; /* the disk's sync */
+    uint32_t tries;   /* to reload, since a batch was committed */
     uint32_t commits_count;
 
     /* House-keeping. */
@@ -227,6 +227,8 @@ WEIR_MUST_USE bool sql_lock_take(struct sql_store *s, char *error_text, size_t e
 WEIR_MUST_USE bool sql_lock_read(const struct sql_store *s, uint64_t *epoch, int64_t *seq);
 void sql_lock_write(const struct sql_store *s, uint64_t epoch, int64_t seq);
 void sql_lock_drop(struct sql_store *s);
+/* Times the disk's sync, says it and puts it into the status. Takes about 20 ms at most, where one
+ * sync does not take longer. Thread: ledger. */
 void sql_sync_measure(struct sql_store *s);
 /* Opens, checks the form and migrates. false: file.fault and file.trouble say why. */
 WEIR_MUST_USE bool sql_file_open(struct sql_store *s);

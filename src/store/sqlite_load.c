@@ -490,11 +490,7 @@ bool sql_load_again(struct sql_store *s)
     sql_ledger_drop(s);
     s->journal = (struct weir_journal_writer){.out = s->journal_room, .room = s->journal_bytes};
     s->wall_s = sql_wall_s(s);
-    /* A write that succeeds is the proof that writes do again; a commit whose sync failed is made
-     * whole by a checkpoint before anybody builds on it. */
-    bool done = sql_checkpoint(s, SQLITE_CHECKPOINT_FULL) && load_slots_again(s) &&
-                load_memory(s, NULL) && sql_meta_set(s, "wall", s->wall_s) && sql_commit(s);
-    if (!done)
-        sql_rollback(s);
-    return done;
+    /* A log whose sync failed may be in memory only: it is moved into the file, and that synced,
+     * before anybody builds on it. */
+    return sql_checkpoint(s, SQLITE_CHECKPOINT_FULL) && load_slots_again(s) && load_memory(s, NULL);
 }

@@ -355,11 +355,11 @@ static void thread_resolve(struct sql_store *s)
     }
 }
 
-/* Reading may work where writing does not: a full disk, say. */
+/* Reading may work where writing does not: a full disk, say. The number is another each time: SQLite
+ * writes no page that stays as it is. */
 static bool thread_prove(struct sql_store *s)
 {
-    s->wall_s = sql_wall_s(s);
-    if (sql_begin(s) && sql_meta_set(s, "wall", s->wall_s) && sql_commit(s))
+    if (sql_meta_set(s, "proof", (int64_t)sql_clock_ns()) && sql_commit(s))
         return true;
     sql_rollback(s);
     return false;
@@ -460,7 +460,10 @@ void *sql_thread_main(void *store)
     s->backoff_ns = THREAD_BACKOFF_NS;
     s->doubt_seq = INT64_MAX;
     while (!thread_is_done(s)) {
-        bool has_batch = thread_take(s, !more && s->batch_count == 0 && s->voids_count == 0);
+        bool may_wait = s->is_measured && !more && s->batch_count == 0 && s->voids_count == 0;
+        bool has_batch = thread_take(s, may_wait);
+        if (!has_batch && !s->is_measured)
+            sql_sync_measure(s); /* at the first idle moment, so that the start does not wait */
         bool right = !has_batch || thread_batch(s);
         right = right && thread_keep(s, !has_batch, &more);
         if (!right) {

@@ -17,9 +17,10 @@
  * The contract, for a store:
  *   - Each operation it accepted is answered once. Apart from the rule above, in the order of
  *     submits.
- *   - Only RESERVE, EXTEND, SCOPE, WINDOW, ADJUST and SCOPE_FORGET can be turned away or answered
- *     UNAVAILABLE. A SETTLE or VOID of a held hold always finds room and is kept until it is
- *     durable: a caller never has to remember what was used.
+ *   - Only RESERVE and EXTEND are answered UNAVAILABLE. They, SCOPE, WINDOW, ADJUST and SCOPE_FORGET
+ *     can be turned away (submit says false). What was accepted beside them is kept until it is
+ *     durable, over outages too; a SETTLE or VOID of a held hold always finds room: a caller never
+ *     has to remember what was used.
  *   - After UNAVAILABLE to a RESERVE nothing stays held: should it have become durable all the
  *     same, the store voids it itself.
  *   - Unknown means no: a store that cannot tell answers UNAVAILABLE by the operation's deadline.

@@ -90,6 +90,8 @@ static void file__new__is_for_its_owner_only_and_the_disk_is_timed(void **state)
         CHECK_INT(stat(path, &facts), 0);
         CHECK_INT(facts.st_mode & 0777, 0600);
     }
+    for (int tries = 0; !rig_heard("one sync of this disk takes") && tries < 1000; tries++)
+        usleep(20000); /* at the first idle moment */
     RIG_HEARD("one sync of this disk takes");
     weir_store_status(r.st, &status);
     CHECK(status.is_durable && status.is_available && status.sync_ns > 0);
