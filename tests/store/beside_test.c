@@ -90,7 +90,7 @@ static void beside__a_store_at_work__every_look_is_right(void **state)
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/ledger.db", folder);
     struct record *record = record_new(400000);
-    struct weir_sqlite_config config = callers_config(path, NULL);
+    struct weir_sqlite_config config = callers_config(path, NULL, record);
     struct weir_store *st = weir_sqlite_store_open(&config, error, sizeof error);
     CHECK_MSG(st != NULL, "%s", error);
     struct callers *callers = callers_new(st, record, 64, 60, 1);

@@ -70,14 +70,23 @@ static uint32_t parent_of(uint32_t scope)
 #define TAG_SCOPE (UINT64_C(1) << 40)
 #define TAG_WINDOW (UINT64_C(2) << 40)
 
+/* The clock: unix seconds. */
+static const struct record *clock_record;
+
+static int64_t record_wall_s(void)
+{
+    return 1800000000 + (int64_t)atomic_load(&clock_record->told);
+}
+
 static bool control(struct callers *c, uint32_t scope, enum weir_ledger_kind kind)
 {
     uint32_t parent = parent_of(scope);
+    uint64_t window = weir_max_u64(c->record->windows[scope] + 1, (uint64_t)record_wall_s());
     struct weir_store_op op = {
         .ledger = {.kind = kind,
                    .scope = c->slots[scope],
                    .parent = parent == WEIR_NONE ? WEIR_NONE : c->slots[parent],
-                   .window = c->record->windows[scope] + 1,
+                   .window = window,
                    .amount_tok = scope == ORG        ? ORG_GRANT_TOK
                                  : scope < KEY_FIRST ? TEAM_GRANT_TOK
                                                      : KEY_GRANT_TOK},
@@ -88,7 +97,7 @@ static bool control(struct callers *c, uint32_t scope, enum weir_ledger_kind kin
         return false;
     c->controls++;
     if (kind == WEIR_LEDGER_WINDOW) {
-        c->record->windows[scope]++;
+        c->record->windows[scope] = window;
         c->window_waits[scope] = true;
     }
     return true;
@@ -503,8 +512,10 @@ static void say_nothing(enum weir_store_say level, const char *text)
     (void)level, (void)text;
 }
 
-struct weir_sqlite_config callers_config(const char *path, const char *vfs)
+struct weir_sqlite_config callers_config(const char *path, const char *vfs,
+                                         const struct record *record)
 {
+    clock_record = record;
     return (struct weir_sqlite_config){.path = path,
                                        .scopes_max = 2 * CALLERS_SCOPES,
                                        .holds_max = 4096,
@@ -512,6 +523,7 @@ struct weir_sqlite_config callers_config(const char *path, const char *vfs)
                                        .keep_finished_s = 1 << 30,
                                        .keep_journal_s = 1 << 30,
                                        .keep_usage_s = 1 << 30,
+                                       .wall_s = record_wall_s,
                                        .say = say_nothing,
                                        .vfs = vfs};
 }

@@ -96,7 +96,10 @@ struct compare_how {
 struct comparison compare_file(const char *path, const struct record *record,
                                struct compare_how how);
 
-/* Usual settings of a store under test: path is kept. vfs: NULL for the usual one. Says nothing. */
-struct weir_sqlite_config callers_config(const char *path, const char *vfs);
+/* Usual settings of a store under test: path is kept. vfs: NULL for the usual one. Says nothing. Its
+ * clock, and that of windows, is the record's: a second for each answer, so that house-keeping has
+ * much to do. One record a process. */
+struct weir_sqlite_config callers_config(const char *path, const char *vfs,
+                                         const struct record *record);
 
 #endif

@@ -57,7 +57,7 @@ static void scene_free(struct scene *scene)
 
 static struct weir_store *open_store(const struct scene *scene, const char *vfs, char *error)
 {
-    struct weir_sqlite_config config = callers_config(scene->path, vfs);
+    struct weir_sqlite_config config = callers_config(scene->path, vfs, scene->record);
     config.finished_keep = 8;
     config.say = count_said;
     error[0] = 0;
@@ -210,7 +210,7 @@ static void fault__locked_by_a_stranger__waits_and_goes_on(void **state)
 static void play_whole(struct scene *scene, uint64_t answers, bool adopt)
 {
     char error[512] = "";
-    struct weir_sqlite_config config = callers_config(scene->path, NULL);
+    struct weir_sqlite_config config = callers_config(scene->path, NULL, scene->record);
     config.adopt = adopt;
     struct weir_store *st = weir_sqlite_store_open(&config, error, sizeof error);
     CHECK_MSG(st != NULL, "%s", error);

@@ -59,23 +59,15 @@ bool __wrap_sql_commit(struct sql_store *s)
 }
 #endif
 
-/* A clock of the test's own: a second for each answer, so that house-keeping has much to do. */
 #define KEEP_JOURNAL_S 2000
 #define KEEP_FINISHED_S 8000 /* longer than a run */
-static struct record *clock_record;
-
-static int64_t told_wall_s(void)
-{
-    return 1800000000 + (int64_t)atomic_load(&clock_record->told);
-}
 
 static struct weir_sqlite_config store_config(const struct scene *scene)
 {
-    struct weir_sqlite_config config = callers_config(scene->path, NULL);
-    clock_record = scene->record;
-    config.wall_s = told_wall_s;
+    struct weir_sqlite_config config = callers_config(scene->path, NULL, scene->record);
     config.keep_journal_s = KEEP_JOURNAL_S;
     config.keep_finished_s = KEEP_FINISHED_S;
+    config.keep_usage_s = KEEP_FINISHED_S;
     return config;
 }
 

@@ -89,7 +89,7 @@ static void power_lost(void *ctx)
     }
     disk_leave(scene->after, &scene->rng);
     copy_lock(scene);
-    struct weir_sqlite_config config = callers_config(scene->after_path, NULL);
+    struct weir_sqlite_config config = callers_config(scene->after_path, NULL, scene->record);
     struct weir_store *st = weir_sqlite_store_open(&config, error, sizeof error);
     int point = atomic_load(&scene->points) + 1;
     if (!st) {
@@ -111,14 +111,6 @@ static void power_lost(void *ctx)
     atomic_store(&scene->points, point);
 }
 
-/* A clock of the test's own: a second for each answer, so that house-keeping has much to do. */
-static struct record *clock_record;
-
-static int64_t told_wall_s(void)
-{
-    return 1800000000 + (int64_t)atomic_load(&clock_record->told);
-}
-
 static void arm(struct scene *scene, int point, struct callers *callers)
 {
     if (point % 10 == 9) {
@@ -138,11 +130,10 @@ static void play(struct scene *scene, int points, bool weak)
     disk_reset();
     disk_remember();
     disk_weaken(weak);
-    struct weir_sqlite_config config = callers_config(scene->path, DISK_VFS_NAME);
-    clock_record = scene->record;
-    config.wall_s = told_wall_s;
+    struct weir_sqlite_config config = callers_config(scene->path, DISK_VFS_NAME, scene->record);
     config.keep_journal_s = 1000;
     config.keep_finished_s = 3000;
+    config.keep_usage_s = 3000;
     struct weir_store *st = weir_sqlite_store_open(&config, error, sizeof error);
     CHECK_MSG(st != NULL, "%s", error);
     struct callers *callers = callers_new(st, scene->record, CALLERS, SCOPES, scene->seed);
@@ -195,7 +186,8 @@ static void power__lost_while_the_file_is_made__opens_all_the_same(void **state)
         disk_reset();
         disk_remember();
         disk_cut_at(at, power_lost, scene);
-        struct weir_sqlite_config config = callers_config(scene->path, DISK_VFS_NAME);
+        struct weir_sqlite_config config =
+            callers_config(scene->path, DISK_VFS_NAME, scene->record);
         struct weir_store *st = weir_sqlite_store_open(&config, error, sizeof error);
         CHECK_MSG(st != NULL, "%s", error);
         weir_store_close(st);

@@ -110,6 +110,11 @@ static void verify__each_spoiled_file__is_found_and_named(void **state)
          {"hold 1099511627777: the journal left it held with 10 tokens, but it has no row"},
          4},
         {"DELETE FROM hold WHERE id = 1099511627779", {NULL}, 0}, /* void: as if purged */
+        /* Past balances go before the rows of holds that counted nothing in them; of no others. */
+        {"INSERT INTO hold VALUES(1099511627785, NULL, x'040e', 5, 0, 3, 1600, 1700)", {NULL}, 0},
+        {"INSERT INTO hold VALUES(1099511627785, NULL, x'040e', 5, 5, 2, 1600, 1700)",
+         {"scope lone (id 4), window 7: holds count in a balance that is not in the table"},
+         1},
         {"UPDATE hold SET chain = x'01' WHERE id = 1099511627777",
          {"hold 1099511627777: its chain of scopes is damaged", "but it has no row"},
          5},
