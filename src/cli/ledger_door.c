@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #define DOOR_TOKEN_BYTES 128
+#define DOOR_LOOK_NS WEIR_NS_PER_S
+#define DOOR_ANSWER_NS (30 * WEIR_NS_PER_S) /* the gateway itself gives up after 20 s */
 #define DOOR_PAUSE_NS 20000000
 #define DOOR_TRIES_SAME 100 /* a process that has it for 2 s is no command */
 #define DOOR_TRIES_FREE 2   /* that fail although nobody has it: something else is wrong */
@@ -146,7 +148,7 @@ static int open_live(struct ledger_door *door, const char *address, const char *
     char token[DOOR_TOKEN_BYTES] = "", error_text[512];
     if (!read_token(door, token_file, token))
         return CLI_USAGE_STATUS;
-    door->live = ledger_http_open(address, token, error_text, sizeof error_text);
+    door->live = ledger_http_open(address, token, DOOR_ANSWER_NS, error_text, sizeof error_text);
     explicit_bzero(token, sizeof token);
     if (door->live)
         return CLI_DONE_STATUS;
@@ -205,19 +207,21 @@ static int open_configured_live(struct ledger_door *door, const char *token_file
     return open_live(door, address, token_file);
 }
 
-/* Whether anything serves HTTP at the configured admin address. */
+/* Whether somebody is at the configured admin address. Who takes a request and does not answer it, as
+ * a gateway that is stopped, is there all the same. */
 static bool is_answered(const struct ledger_door *door)
 {
     char address[300], error_text[400];
     const char *text;
-    bool sent;
+    bool sent = false;
     if (!admin_address(door, address, sizeof address))
         return false;
-    struct ledger_http *h = ledger_http_open(address, "", error_text, sizeof error_text);
-    bool answered =
-        h && ledger_http_ask(h, "/healthz", NULL, &text, &sent, error_text, sizeof error_text) != 0;
+    struct ledger_http *h =
+        ledger_http_open(address, "", DOOR_LOOK_NS, error_text, sizeof error_text);
+    uint32_t status =
+        h ? ledger_http_ask(h, "/healthz", NULL, &text, &sent, error_text, sizeof error_text) : 0;
     ledger_http_close(h);
-    return answered;
+    return status != 0 || sent;
 }
 
 /* Who has the ledger. Another command that changes it at rest has it for a moment only, and answers

@@ -12,7 +12,6 @@
 #define HTTP_HEAD_BYTES 8192
 #define HTTP_ANSWER_BYTES_MAX (64u << 20)
 #define HTTP_CONNECT_NS (5 * WEIR_NS_PER_S)
-#define HTTP_ANSWER_NS (30 * WEIR_NS_PER_S) /* the gateway itself gives up a change after 5 s */
 #define HTTP_TOTAL_NS (120 * WEIR_NS_PER_S)
 
 struct ledger_http {
@@ -21,6 +20,7 @@ struct ledger_http {
     struct weir_target *target;
     char host[256], url[300], token[128];
     uint16_t port;
+    uint64_t patience_ns;
 
     /* The request under way. */
     uint32_t status;
@@ -74,8 +74,8 @@ static void http_done(void *ctx, const struct weir_call_result *result)
              *result->detail ? result->detail : weir_call_failure_label(result->failure));
 }
 
-struct ledger_http *ledger_http_open(const char *address, const char *token, char *error_text,
-                                     size_t error_bytes)
+struct ledger_http *ledger_http_open(const char *address, const char *token, uint64_t patience_ns,
+                                     char *error_text, size_t error_bytes)
 {
     bool tls = strncmp(address, "https://", 8) == 0;
     const char *place = tls                                   ? address + 8
@@ -99,6 +99,7 @@ struct ledger_http *ledger_http_open(const char *address, const char *token, cha
     }
     snprintf(h->url, sizeof h->url, "%s://%.290s", tls ? "https" : "http", plain);
     snprintf(h->token, sizeof h->token, "%s", token);
+    h->patience_ns = patience_ns;
     const struct weir_target_rules rules = {.host = h->host,
                                             .port = h->port,
                                             .tls = tls,
@@ -169,9 +170,9 @@ uint32_t ledger_http_ask(struct ledger_http *h, const char *target, const char *
     struct weir_call_request request = {
         .head = {head, out.used},
         .timeouts = {.connect_ns = HTTP_CONNECT_NS,
-                     .write_ns = HTTP_ANSWER_NS,
-                     .first_byte_ns = HTTP_ANSWER_NS,
-                     .idle_ns = HTTP_ANSWER_NS,
+                     .write_ns = h->patience_ns,
+                     .first_byte_ns = h->patience_ns,
+                     .idle_ns = h->patience_ns,
                      .total_deadline_ns = weir_loop_now_ns(h->loop) + HTTP_TOTAL_NS}};
     if (body)
         request.pieces[request.piece_count++] = weir_slice_of(body);

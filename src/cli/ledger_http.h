@@ -6,10 +6,14 @@
 
 struct ledger_http;
 
-/* address: "host:port", or "http://host:port", or "https://host:port". token: copied.
+/* address      "host:port", or "http://host:port", or "https://host:port"
+ * token        copied
+ * patience_ns  for the answer to begin, and between its bytes
+ *
  * Owns: the caller.   Fails: NULL and error_text. Nothing is connected yet. */
 WEIR_MUST_USE struct ledger_http *ledger_http_open(const char *address, const char *token,
-                                                   char *error_text, size_t error_bytes);
+                                                   uint64_t patience_ns, char *error_text,
+                                                   size_t error_bytes);
 void ledger_http_close(struct ledger_http *h); /* NULL is fine */
 /* "http://127.0.0.1:8766" */
 const char *ledger_http_url(const struct ledger_http *h);

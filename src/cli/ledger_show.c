@@ -48,9 +48,10 @@ static void print_head(const json_t *all)
     puts("");
     if (cli_json_int(store, "sync_us") > 0) {
         printf("disk: one sync %s", cli_micros(cli_json_int(store, "sync_us"), a));
-        printf(", a commit %s (median) and %s (p99)",
-               cli_micros(cli_json_int(store, "commit_p50_us"), a),
-               cli_micros(cli_json_int(store, "commit_p99_us"), b));
+        if (cli_json_int(store, "commit_p50_us") > 0)
+            printf(", a commit %s (median) and %s (p99)",
+                   cli_micros(cli_json_int(store, "commit_p50_us"), a),
+                   cli_micros(cli_json_int(store, "commit_p99_us"), b));
         printf("; %s operations in ", cli_amount(cli_json_int(store, "ops"), a));
         printf("%s batches", cli_amount(cli_json_int(store, "batches"), b));
         printf(", %s waiting\n", cli_amount(cli_json_int(store, "queue"), a));
