@@ -8,6 +8,7 @@
 
 #define PROBLEM_BYTES 1024
 #define DAY_S INT64_C(86400)
+#define EXPORT_SPANS_MAX (4 * WEIR_EXPORT_ROWS_MAX)
 
 struct export_page {
     enum weir_export_provider provider;
@@ -39,7 +40,7 @@ struct weir_export_reader {
     uint32_t files_count;
     const char **texts; /* a hash table, at most half full */
     size_t texts_count, texts_cap;
-    bool no_memory, rows_full;
+    bool no_memory, is_full;
 };
 
 /* --- Memory --- */
@@ -167,9 +168,10 @@ void export_unknown(struct export_file *f, const char *name)
     snprintf(quoted, sizeof quoted, "\"%.60s\"", name);
     if (strstr(f->unknown, quoted))
         return;
-    f->unknown_count++;
     if (used + strlen(quoted) + 3 < sizeof f->unknown)
         snprintf(f->unknown + used, sizeof f->unknown - used, "%s%s", used ? ", " : "", quoted);
+    else
+        f->has_more_unknown = true;
 }
 
 /* --- Rows --- */
@@ -188,21 +190,22 @@ static int compare_spans(const void *left, const void *right)
     return by ? by : compare_i64(a->end_s, b->end_s);
 }
 
+/* Said once: one that is full drops what comes after. */
+static void say_full(struct export_file *f, const char *what, int max)
+{
+    if (!f->reader->is_full)
+        (void)export_file_error(f, "more than %d %s in all: give a shorter time, or longer buckets",
+                                max, what);
+    f->reader->is_full = true;
+}
+
 void export_add_row(struct export_file *f, const struct weir_export_row *row)
 {
     struct weir_export_reader *r = f->reader;
-    if (r->export.rows_count == WEIR_EXPORT_ROWS_MAX) {
-        if (!r->rows_full)
-            (void)export_file_error(f,
-                                    "more than %d rows in all: give a shorter time, or longer "
-                                    "buckets",
-                                    WEIR_EXPORT_ROWS_MAX);
-        r->rows_full = true;
-        return;
-    }
-    if (!grow(r, &r->rows, &r->rows_cap, r->export.rows_count, sizeof *r->rows))
-        return;
-    r->rows[r->export.rows_count++] = *row;
+    if (r->export.rows_count == WEIR_EXPORT_ROWS_MAX)
+        say_full(f, "rows", WEIR_EXPORT_ROWS_MAX);
+    else if (grow(r, &r->rows, &r->rows_cap, r->export.rows_count, sizeof *r->rows))
+        r->rows[r->export.rows_count++] = *row;
 }
 
 void export_add_span(struct export_file *f, int64_t start_s, int64_t end_s)
@@ -213,8 +216,9 @@ void export_add_span(struct export_file *f, int64_t start_s, int64_t end_s)
     /* Rows of one bucket follow each other, so nearly all repeats are seen here. */
     if (count > f->spans_first && compare_spans(&r->spans[count - 1], &span) == 0)
         return;
-    if (count < 4 * WEIR_EXPORT_ROWS_MAX &&
-        grow(r, &r->spans, &r->spans_cap, count, sizeof *r->spans))
+    if (count == EXPORT_SPANS_MAX)
+        say_full(f, "buckets", EXPORT_SPANS_MAX);
+    else if (grow(r, &r->spans, &r->spans_cap, count, sizeof *r->spans))
         r->spans[r->export.spans_count++] = span;
 }
 
@@ -269,9 +273,9 @@ static void file_end(struct export_file *f)
         told->has_project |= row->project[0] != '\0' || row->project_name[0] != '\0';
         told->has_model |= row->model[0] != '\0';
     }
-    if (f->unknown_count > 0)
+    if (f->unknown[0] != '\0')
         export_say(r, WEIR_EXPORT_NOTE, "%s: not known and passed over: %s%s", f->name, f->unknown,
-                   f->unknown_count > 8 ? ", ..." : "");
+                   f->has_more_unknown ? ", ..." : "");
     if (f->errors == 0 && !told->has_rows)
         export_say(r, WEIR_EXPORT_WARNING, "%s: says that nothing was used%s", f->name,
                    r->export.spans_count > f->spans_first ? "" : ", and not when");
@@ -463,16 +467,23 @@ static void join_spans(struct weir_export_reader *r)
     r->export.spans_count = kept;
 }
 
+static int compare_pages(const void *left, const void *right)
+{
+    const struct export_page *a = left, *b = right;
+    int by = compare_i64(a->provider, b->provider);
+    return by ? by : compare_i64(a->start_s, b->start_s);
+}
+
+/* A file may have as many pages as it has room for. */
 static void check_pages(struct weir_export_reader *r)
 {
+    if (r->pages_count > 1)
+        qsort(r->pages, r->pages_count, sizeof *r->pages, compare_pages);
     for (size_t i = 0; i < r->pages_count; i++) {
         const struct export_page *page = &r->pages[i];
-        bool is_followed = !page->has_more;
-        for (size_t k = 0; k < r->pages_count && !is_followed; k++)
-            is_followed = r->pages[k].provider == page->provider &&
-                          r->pages[k].start_s == page->end_s && k != i;
+        const struct export_page next = {.provider = page->provider, .start_s = page->end_s};
         char time[EXPORT_TIME_BYTES];
-        if (!is_followed)
+        if (page->has_more && !bsearch(&next, r->pages, r->pages_count, sizeof next, compare_pages))
             export_say(r, WEIR_EXPORT_WARNING,
                        "%s: has_more is true, and no file given goes on at %s: fetch the next page "
                        "(page=next_page) and give it too",

@@ -52,8 +52,8 @@ struct export_file {
     bool is_iso_told, is_clash_told;
     bool has_hours; /* some EXPORT_DATE had a time that is not midnight */
     size_t rows_first, spans_first;
-    char unknown[512]; /* names of columns that are not known, told at the end of the file */
-    uint32_t unknown_count;
+    char unknown[512];     /* names of columns that are not known, told at the end of the file */
+    bool has_more_unknown; /* than there is room for */
 };
 #define EXPORT_FILE_ERRORS_MAX 20
 

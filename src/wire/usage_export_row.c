@@ -284,7 +284,8 @@ bool export_draft_span(struct export_file *f, struct export_draft *d, int64_t *s
         if (!draft_iso(f, d, EXPORT_DATE, "date", start_s, &has_time))
             return false;
         f->has_hours |= *start_s % DAY_S != 0;
-        /* Hour or day is known when all rows have been seen: until then, the whole day. */
+        /* A midnight may be of a day or of its first hour: export_widen decides when all rows have
+         * been seen. */
         *end_s = *start_s + (has_time ? HOUR_S : DAY_S);
         return true;
     }
@@ -332,7 +333,10 @@ static bool draft_input(struct export_file *f, struct export_draft *d, struct we
     } else {
         row->input_tok = draft_number(d, EXPORT_INPUT);
     }
-    if (parts_tok > row->input_tok || row->input_tok > WEIR_TOK_MAX)
+    if (row->input_tok > WEIR_TOK_MAX)
+        return export_row_error(f, d, "its input is %lld in all: more than 2^52 cannot be right",
+                                (long long)row->input_tok);
+    if (parts_tok > row->input_tok)
         return export_row_error(f, d,
                                 "cached and written input (%lld) is more than all input (%lld)",
                                 (long long)parts_tok, (long long)row->input_tok);

@@ -359,6 +359,12 @@ static const struct text_case text_cases[] = {
      {0},
      "f:2: cached and written input (9) is more than all input (7)",
      NULL},
+    {"absurd in all",
+     "start_time,end_time,model,input_uncached_tokens,input_cached_tokens,output_tokens\n"
+     "1764460800,1764464400,m,4503599627370496,4503599627370496,8\n",
+     {0},
+     "f:2: its input is 9007199254740992 in all: more than 2^52 cannot be right",
+     NULL},
     {"a model without tokens",
      OPENAI_HEAD OPENAI_TIMES "p,1,k,m,,,,\n",
      {0},
@@ -565,6 +571,33 @@ static void export__two_files__count_each_use_once(void **state)
     }
 }
 
+/* Unknown columns are named; dots stand for those only that there was no room for. */
+static void export__unknown_columns__are_named_while_there_is_room(void **state)
+{
+    (void)state;
+    static const struct {
+        int columns;
+        const char *name;
+        bool has_dots;
+    } cases[] = {{9, "c", false}, {12, "a_column_with_a_name_as_long_as_one_of_them_", true}};
+    for (size_t i = 0; i < WEIR_COUNT(cases); i++) {
+        struct weir_export_reader *r = open_reader();
+        char text[1024];
+        size_t used = (size_t)snprintf(text, sizeof text,
+                                       "start_time,end_time,model,input_tokens,output_tokens");
+        for (int k = 0; k < cases[i].columns; k++)
+            used += (size_t)snprintf(text + used, sizeof text - used, ",%s%d", cases[i].name, k);
+        snprintf(text + used, sizeof text - used, "\n");
+        add_text(r, "f", text);
+        const struct weir_export *e = weir_export_finish(r);
+        CHECK_MSG(has_problem(e, WEIR_EXPORT_NOTE, "not known and passed over: "), "%s",
+                  all_problems(e));
+        CHECK_MSG(has_problem(e, WEIR_EXPORT_NOTE, ", ...") == cases[i].has_dots, "%s",
+                  all_problems(e));
+        weir_export_close(r);
+    }
+}
+
 static void export__many_bad_rows__are_bounded(void **state)
 {
     (void)state;
@@ -635,6 +668,7 @@ int main(void)
         cmocka_unit_test(export__costs__are_refused_by_name),
         cmocka_unit_test(export__one_file__is_read_or_told),
         cmocka_unit_test(export__two_files__count_each_use_once),
+        cmocka_unit_test(export__unknown_columns__are_named_while_there_is_room),
         cmocka_unit_test(export__many_bad_rows__are_bounded),
         cmocka_unit_test(export__rows_in_sum_beyond_a_balance__are_refused),
         cmocka_unit_test(export__every_prefix__is_told),
