@@ -219,22 +219,37 @@ uint32_t weir_gateway_scope(struct weir_gateway *g, uint32_t index)
                               : weir_store_scope(g->store, g->config->scopes[index].name);
 }
 
-uint32_t weir_gateway_unlimited_scope(struct weir_gateway *g, const char *name)
+/* At the start there may be more scopes than the queue holds, so room is waited for. The answers
+ * then are nobody's. Later a full queue is a no: the loop waits
+ * for nobody. */
+static bool ledger_submit_scope(struct weir_gateway *g, const struct weir_store_op *op)
 {
-    uint32_t scope = weir_store_scope(g->store, name);
-    if (scope == WEIR_NONE)
-        return WEIR_NONE;
-    struct weir_store_op op = ledger_scope_op(scope, WEIR_NONE, NULL);
-    for (int ms = 0; !weir_store_submit(g->store, &op); ms++) {
+    for (int ms = 0; !weir_store_submit(g->store, op); ms++) {
         struct weir_store_answer answers[64];
         struct pollfd wait = {.fd = weir_store_fd(g->store), .events = POLLIN};
         if (g->started_ns != 0 || ms == LEDGER_SCOPES_MS)
-            return WEIR_NONE;
-        /* At the start answers are nobody's, and there may be more tenants than the queue holds. */
-        if (weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers, 64) == 0)
+            return false;
+        size_t count =
+            weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers, WEIR_COUNT(answers));
+        if (count == 0)
             poll(&wait, 1, 1);
     }
-    return scope;
+    return true;
+}
+
+uint32_t weir_gateway_unlimited_scope(struct weir_gateway *g, const char *name)
+{
+    struct weir_names *names = g->store->names;
+    bool is_new = weir_names_scope_find(names, name) == WEIR_NONE;
+    uint32_t scope = weir_names_scope(names, name);
+    if (scope == WEIR_NONE)
+        return WEIR_NONE;
+    const struct weir_store_op op = ledger_scope_op(scope, WEIR_NONE, NULL);
+    if (ledger_submit_scope(g, &op))
+        return scope;
+    if (is_new) /* it was never defined, so nothing but its name holds the slot */
+        weir_names_scope_left(names, scope, weir_names_scope_leave(names, scope));
+    return WEIR_NONE;
 }
 
 uint32_t weir_gateway_tenant_scope(struct weir_gateway *g, const char *tenant_name)
