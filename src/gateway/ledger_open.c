@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/rollover.h"
 #include "gateway/state.h"
 
 #define LEDGER_HOLDS_MAX (1u << 20) /* the store's own bound */
@@ -219,8 +220,8 @@ uint32_t weir_gateway_scope(struct weir_gateway *g, uint32_t index)
                               : weir_store_scope(g->store, g->config->scopes[index].name);
 }
 
-/* At the start there may be more scopes than the queue holds, so room is waited for. The answers
- * then are nobody's. Later a full queue is a no: the loop waits
+/* At the start there may be more scopes than the queue holds, so room is waited for. Only windows
+ * that begin late are anybody's among the answers then. Later a full queue is a no: the loop waits
  * for nobody. */
 static bool ledger_submit_scope(struct weir_gateway *g, const struct weir_store_op *op)
 {
@@ -229,8 +230,10 @@ static bool ledger_submit_scope(struct weir_gateway *g, const struct weir_store_
         struct pollfd wait = {.fd = weir_store_fd(g->store), .events = POLLIN};
         if (g->started_ns != 0 || ms == LEDGER_SCOPES_MS)
             return false;
-        size_t count =
-            weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers, WEIR_COUNT(answers));
+        uint64_t now_ns = weir_loop_now_ns(g->loop);
+        size_t count = weir_store_collect(g->store, now_ns, answers, WEIR_COUNT(answers));
+        for (size_t i = 0; i < count; i++)
+            weir_rollover_answered(g, &answers[i], now_ns);
         if (count == 0)
             poll(&wait, 1, 1);
     }
