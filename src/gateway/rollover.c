@@ -362,14 +362,6 @@ static int64_t gateway_wall_ns(void *ctx)
     return (int64_t)t.tv_sec * (int64_t)WEIR_NS_PER_S + t.tv_nsec;
 }
 
-/* The clock of the loop, which does not turn yet while the gateway starts. */
-static uint64_t loop_clock_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (uint64_t)t.tv_sec * WEIR_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 static void gateway_reset_at(void *ctx, uint32_t scope, uint64_t reset_ns)
 {
     weir_budget_reset_at(ctx, scope, reset_ns);
@@ -404,8 +396,8 @@ void weir_rollover_answered(struct weir_gateway *g, const struct weir_store_answ
 static void gateway_begin(struct weir_gateway *g)
 {
     struct weir_rollover *r = g->rollover;
-    uint64_t until_ns = loop_clock_ns() + ROLLOVER_START_NS;
-    for (uint64_t now_ns = loop_clock_ns(); now_ns < until_ns; now_ns = loop_clock_ns()) {
+    uint64_t until_ns = weir_loop_clock_ns() + ROLLOVER_START_NS;
+    for (uint64_t now_ns = weir_loop_clock_ns(); now_ns < until_ns; now_ns = weir_loop_clock_ns()) {
         struct weir_store_answer answers[64];
         weir_rollover_tick(r, now_ns);
         if (r->in_state[ROLLOVER_ASKED] + r->in_state[ROLLOVER_UNKNOWN] == 0 &&

@@ -35,7 +35,7 @@ struct weir_loop {
     struct epoll_event events[EVENTS_PER_TURN];
 };
 
-static uint64_t clock_ns(void)
+uint64_t weir_loop_clock_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_BOOTTIME, &t);
@@ -56,7 +56,7 @@ struct weir_loop *weir_loop_create(void)
     if (!loop)
         return NULL;
     loop->wake_io = (struct weir_io){.ready = wake_ready, .fd = -1};
-    loop->now_ns = clock_ns();
+    loop->now_ns = weir_loop_clock_ns();
     weir_wheel_init(&loop->wheel, loop->now_ns);
     int fault;
     if ((loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
@@ -252,7 +252,7 @@ int weir_loop_turn(struct weir_loop *loop, uint64_t wait_ns)
     }
     loop->turns++;
     if (!loop->time_is_set)
-        loop->now_ns = clock_ns();
+        loop->now_ns = weir_loop_clock_ns();
     for (int i = 0; i < count; i++) {
         uint64_t tag = loop->events[i].data.u64;
         const struct entry *e = &loop->entries[(uint32_t)tag];

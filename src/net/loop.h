@@ -46,6 +46,8 @@ void weir_loop_wake(struct weir_loop *loop);
 
 /* Monotonic (CLOCK_BOOTTIME), sampled at the start of this turn. */
 uint64_t weir_loop_now_ns(const struct weir_loop *loop);
+/* The same clock, read now: for what waits before a loop turns. */
+uint64_t weir_loop_clock_ns(void);
 /* The turns begun since the loop was made. */
 uint64_t weir_loop_turns(const struct weir_loop *loop);
 
