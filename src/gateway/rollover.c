@@ -227,8 +227,10 @@ static void begin_windows(struct weir_rollover *r, int64_t wall_ns, uint64_t now
         uint64_t computed = weir_window_number(weir_window_at(&s->rule, (int64_t)wall_s));
         enum weir_window_verdict verdict =
             weir_window_judge(&r->clock, s->present, s->following, computed, now_ns);
-        if (verdict == WEIR_WINDOW_STAY)
-            break; /* a calendar at odds with itself: the next reading decides */
+        if (verdict == WEIR_WINDOW_STAY) { /* a calendar at odds with itself */
+            move(r, s, ROLLOVER_UNKNOWN);
+            continue;
+        }
         if (verdict == WEIR_WINDOW_ROLL) {
             if (!ask(r, s, computed))
                 r->pause_ns = now_ns + ROLLOVER_FULL_NS;
@@ -392,13 +394,15 @@ void weir_rollover_answered(struct weir_gateway *g, const struct weir_store_answ
         weir_rollover_look(g);
 }
 
-/* Begins the first windows. No request is there yet, so all answers are to scopes and windows. */
+/* Begins the first windows. No request is there yet, so all answers are to scopes and windows; and
+ * the loop does not turn yet, so its time stands. */
 static void gateway_begin(struct weir_gateway *g)
 {
     struct weir_rollover *r = g->rollover;
     uint64_t until_ns = weir_loop_clock_ns() + ROLLOVER_START_NS;
-    for (uint64_t now_ns = weir_loop_clock_ns(); now_ns < until_ns; now_ns = weir_loop_clock_ns()) {
+    for (uint64_t now_ns = 0; now_ns < until_ns;) {
         struct weir_store_answer answers[64];
+        now_ns = weir_loop_clock_ns();
         weir_rollover_tick(r, now_ns);
         if (r->in_state[ROLLOVER_ASKED] + r->in_state[ROLLOVER_UNKNOWN] == 0 &&
             now_ns >= r->pause_ns)
@@ -410,6 +414,10 @@ static void gateway_begin(struct weir_gateway *g)
         if (count == 0)
             poll(&wait, 1, ROLLOVER_FULL_NS / WEIR_NS_PER_MS);
     }
+    say(r, WEIR_LOG_WARN,
+        "the ledger did not begin every window within %llu s: what is used counts in the old ones "
+        "until it has",
+        (unsigned long long)(ROLLOVER_START_NS / WEIR_NS_PER_S));
 }
 
 bool weir_rollover_open(struct weir_gateway *g)

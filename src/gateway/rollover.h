@@ -8,7 +8,8 @@
  *   WAITING   in a heap by the start of its next window
  *   ASKED     a WINDOW operation is under way
  *   HELD_BACK the clock says several windows ahead and is not believed yet
- *   UNKNOWN   the store does not have the scope yet (its definition is under way)
+ *   UNKNOWN   the store does not have the scope yet (its definition is under way), or is in another
+ *             window than was thought: it is looked up with the next reading of the clocks
  *
  * The clocks are compared once a second, so that a step is seen when it happens, whether a window
  * ends or not. At a midnight of many scopes, WEIR_ROLLOVER_AT_ONCE are under way at once, so that
@@ -63,8 +64,8 @@ uint32_t weir_rollover_confirm(struct weir_rollover *r);
 uint32_t weir_rollover_held_back(const struct weir_rollover *r);
 
 /* The gateway's own: all scopes of its configuration that have a period; g->rollover stays NULL when
- * none has. Returns when the store has
- * begun the windows that may begin now, so that no request is charged to one before. After
+ * none has. Returns when the store has begun the windows that may begin now, so that no request is
+ * charged to one before; after 10 s it says that it has not, and returns all the same. After
  * weir_budget_open. false: no memory. */
 WEIR_MUST_USE bool weir_rollover_open(struct weir_gateway *g);
 void weir_rollover_close(struct weir_gateway *g);
