@@ -16,7 +16,9 @@
  * An entry is one operation from its submit until its answer is collected; entries are named by
  * index. The rings are guarded by `lock`, copies for readers by `copies_lock`; all else has one
  * owner, said below. Memory is the truth while the file follows: on a fault memory is thrown away
- * and read from the file again, so there is nothing to undo. */
+ * and read from the file again, so there is nothing to undo.
+ *
+ * Source: docs/ledger.md, "The file". */
 #ifndef WEIR_STORE_SQLITE_INSIDE_H
 #define WEIR_STORE_SQLITE_INSIDE_H
 

@@ -15,7 +15,7 @@
 #include "store/sqlite_inside.h"
 
 #define THREAD_IDLE_NS (250 * WEIR_NS_PER_MS) /* between looks for house-keeping */
-#define THREAD_LATE_NS (5 * WEIR_NS_PER_S)    /* and how long it lets operations go first */
+#define THREAD_LATE_NS (5 * WEIR_NS_PER_S)    /* and how long its rounds let others go first */
 #define THREAD_BACKOFF_NS (100 * WEIR_NS_PER_MS)
 #define THREAD_BACKOFF_MAX_NS (5 * WEIR_NS_PER_S)
 #define THREAD_CLOSE_TRIES 4 /* reloads while closing, before what is left is given up */
@@ -430,15 +430,17 @@ static bool thread_outage(struct sql_store *s)
 
 /* ---- the loop ---- */
 
-/* House-keeping when nobody waits, or when it had to wait too long. */
+/* House-keeping when nobody waits; where somebody always does, now and then, so that what is let go
+ * of keeps up with what comes: then four times as long as it takes is left to the others. */
 static bool thread_keep(struct sql_store *s, bool is_idle, bool *more)
 {
-    uint64_t now_ns = sql_clock_ns();
+    uint64_t begun_ns = sql_clock_ns();
     *more = false;
-    if (!is_idle && now_ns < s->keep_late_ns)
+    if (!is_idle && begun_ns < s->keep_late_ns)
         return true;
-    s->keep_late_ns = now_ns + THREAD_LATE_NS;
     bool right = sql_keep(s, more);
+    uint64_t now_ns = sql_clock_ns();
+    s->keep_late_ns = now_ns + (*more ? 4 * (now_ns - begun_ns) : THREAD_LATE_NS);
     if (right)
         sql_publish(s); /* rows written */
     return right;
