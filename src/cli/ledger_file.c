@@ -6,11 +6,14 @@
 #include "cli/text.h"
 
 #include "gateway/keys_file.h"
+#include "store/reader.h"
 #include "store/verify.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static const struct cli_option init_options[] = {
@@ -70,6 +73,29 @@ static struct weir_config *find_file(const struct cli_command *command, const st
 
 /* ---- init ---- */
 
+/* Clears what a failed attempt has left, where nothing was before: but no ledger, and nothing that
+ * somebody has, who may have come meanwhile. */
+static void remove_made(const char *path)
+{
+    static const char *const ends[] = {"", "-wal", "-shm", "-journal", ".sync", ".lock"};
+    char file[4200], error_text[600];
+    if (strlen(path) + 10 > sizeof file)
+        return;
+    snprintf(file, sizeof file, "%s.lock", path);
+    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        struct weir_reader *whole = weir_reader_open(path, error_text, sizeof error_text);
+        for (size_t i = 0; !whole && i < WEIR_COUNT(ends); i++) {
+            snprintf(file, sizeof file, "%s%s", path, ends[i]);
+            unlink(file);
+        }
+        weir_reader_close(whole);
+    }
+    close(fd);
+}
+
 static int init_file(const struct cli_args *args, const struct weir_config *config,
                      const char *path)
 {
@@ -88,6 +114,7 @@ static int init_file(const struct cli_args *args, const struct weir_config *conf
     }
     if (!ledger_rest_make(path, config, &made, error_text, sizeof error_text)) {
         fprintf(stderr, "%s: %s\n", init_command.name, error_text);
+        remove_made(path);
         return CLI_FAULT_STATUS;
     }
     if (cli_value(&init_command, args, "--json"))

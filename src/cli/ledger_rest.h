@@ -25,8 +25,8 @@ struct ledger_made {
     uint64_t sync_ns; /* one sync of the disk; 0: it was not measured */
 };
 
-/* Makes a file at path with the scopes of the configuration. false: error_text; a file may be there
- * then, without all of them. */
+/* Makes a file at path, where none is, with the scopes of the configuration. false: error_text; some
+ * files may be there then. */
 WEIR_MUST_USE bool ledger_rest_make(const char *path, const struct weir_config *config,
                                     struct ledger_made *made, char *error_text, size_t error_bytes);
 /* Uses a file that is older than its lock file says. *epoch: the one that begins by this. */

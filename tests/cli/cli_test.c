@@ -162,6 +162,9 @@ static const struct {
      "granted: 5}' 250; } > $D/m.yaml; $W ledger init --ledger $D/m.db -c $D/m.yaml && "
      "$W ledger show --ledger $D/m.db | grep -c '^seat-'",
      0, "\n250\n"},
+    {"(trap '' XFSZ; ulimit -f 30; $W ledger init --ledger $D/full.db -c $D/m.yaml 2>&1)", 3,
+     "full.db: cannot open it: disk I/O error"},
+    {"ls $D | grep -c full.db; $W ledger init --ledger $D/full.db -c $D/m.yaml", 0, "0\nmade "},
     {"$W ledger race --threads 20 --grant 60000 --estimate 1200 | tr -s ' '", 0,
      "OVERSPENT 22,800 0"},
     {"$W ledger race --preset classroom | tr -s ' '", 0, "OVERSPENT 380,000 0"},
