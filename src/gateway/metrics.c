@@ -9,6 +9,7 @@
 #include "gateway/state.h"
 
 #define METRICS_MODEL_BYTES 512
+#define METRICS_EXACT "%.15g" /* counts stay whole numbers, and seconds keep their nanoseconds */
 #define METRICS_FAILURES (WEIR_CALL_E_DESCRIPTORS + 1)
 #define METRICS_UNCOUNTED_WARN                                                                     \
     20 /* metered requests in a row that counted nothing: something is off */
@@ -261,7 +262,7 @@ PRINT_FLOW(overruns_cut, overruns_cut)
             struct weir_upstream_view view;                                                        \
             char label[200];                                                                       \
             weir_flow_upstream_view(g->flow, i, weir_loop_now_ns(g->loop), &view);                 \
-            metrics_add(t, "%s{upstream=\"%s\"} %.9g\n", name,                                     \
+            metrics_add(t, "%s{upstream=\"%s\"} " METRICS_EXACT "\n", name,                        \
                         metrics_label(label, sizeof label, g->config->upstreams[i].name),          \
                         (double)(expression));                                                     \
         }                                                                                          \
@@ -299,7 +300,7 @@ static void print_failures(struct metrics_text *t, const char *name, struct weir
     }
 }
 
-#define PRINT_TENANT(id, field, unit)                                                              \
+#define PRINT_TENANT(id, expression)                                                               \
     static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
     {                                                                                              \
         for (uint32_t i = 0; i < weir_tenancy_end(g->tenancy); i++) {                              \
@@ -309,17 +310,17 @@ static void print_failures(struct metrics_text *t, const char *name, struct weir
             if (!tenant)                                                                           \
                 continue;                                                                          \
             weir_flow_tenant_view(g->flow, i, weir_loop_now_ns(g->loop), &view);                   \
-            metrics_add(t, "%s{tenant=\"%s\"} %.9g\n", name,                                       \
-                        metrics_label(label, sizeof label, tenant), (double)(view.field));         \
+            metrics_add(t, "%s{tenant=\"%s\"} " METRICS_EXACT "\n", name,                          \
+                        metrics_label(label, sizeof label, tenant), (double)(expression));         \
         }                                                                                          \
     }
-PRINT_TENANT(tenant_waiting, waiting, 1.0)
-PRINT_TENANT(tenant_in_flight, in_flight, 1.0)
-PRINT_TENANT(tenant_longest_wait, longest_wait_ns, 1e-9)
-PRINT_TENANT(tenant_admitted, admitted, 1.0)
-PRINT_TENANT(tenant_refused, refused, 1.0)
-PRINT_TENANT(tenant_input, input_tok, 1.0)
-PRINT_TENANT(tenant_output, output_tok, 1.0)
+PRINT_TENANT(tenant_waiting, view.waiting)
+PRINT_TENANT(tenant_in_flight, view.in_flight)
+PRINT_TENANT(tenant_longest_wait, (double)view.longest_wait_ns / 1e9)
+PRINT_TENANT(tenant_admitted, view.admitted)
+PRINT_TENANT(tenant_refused, view.refused)
+PRINT_TENANT(tenant_input, view.input_tok)
+PRINT_TENANT(tenant_output, view.output_tok)
 
 static void print_ledger(struct metrics_text *t, const char *name, struct weir_gateway *g)
 {
@@ -354,7 +355,7 @@ PRINT_IDEMPOTENCY(idempotency_answers_pushed_out, answers_pushed_out)
     {                                                                                              \
         struct weir_store_status status;                                                           \
         weir_store_status(g->store, &status);                                                      \
-        metrics_add(t, "%s %.9g\n", name, (double)(expression));                                   \
+        metrics_add(t, "%s " METRICS_EXACT "\n", name, (double)(expression));                      \
     }
 PRINT_STORE(store_available, status.is_available)
 PRINT_STORE(store_queue, status.queue_now)
@@ -495,8 +496,7 @@ static const struct metrics_row metrics_rows[] = {
     {"weir_request_duration_seconds", "histogram",
      "Time from arrival to the end of the upstream exchange.", print_duration},
     {"weir_overruns", "gauge",
-     "Streams running beyond a hold that their budget had no room to enlarge.",
-     print_overruns_now},
+     "Streams running beyond a hold that their budget had no room to enlarge.", print_overruns_now},
     {"weir_overruns_total", "counter", "Streams that came to that.", print_overruns},
     {"weir_overruns_cut_total", "counter", "Those of them that were cut (on_overrun: cut).",
      print_overruns_cut},

@@ -108,6 +108,31 @@ claim('/metrics is Prometheus text, idle and after traffic of every kind', async
   assert.equal(seen.weir_queue_wait_seconds.samples.find((one) => one.name.endsWith('_count')).value, 5);
 });
 
+claim('what is counted of a tenant is whole tokens, however many, and seconds', async (rig) => {
+  const tokens = 1_234_567_890_123;
+  const held = [];
+  const hand = await rig.hand((request, response) => held.push(() => {
+    const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ choices: [], usage }));
+  }));
+  const { gateway, keys } = await rig.keyed({
+    upstreams: [{ name: 'up', url: `${hand.url}/v1`, max_in_flight: 1 }], tenants: [{ name: 'alpha' }],
+  });
+  const answers = [postChat(gateway, { key: keys.alpha }), postChat(gateway, { key: keys.alpha })];
+  await gateway.waiting(1);
+  const during = await metrics(gateway);
+  for (let i = 0; i < answers.length; i++) {
+    await until('a request is sent', () => held[i]);
+    held[i]();
+  }
+  await Promise.all(answers);
+  await gateway.accessLines(2);
+  const waited = value(during, 'weir_tenant_longest_wait_seconds', { tenant: 'alpha' });
+  assert.ok(waited > 0 && waited < 60, `${waited} s`);
+  assert.equal(value(await metrics(gateway), 'weir_tenant_input_tokens_total', { tenant: 'alpha' }), 2 * tokens);
+});
+
 claim('labels are bounded: no client makes a series by its model, path, header or key', async (rig) => {
   const mock = await rig.mock('--plain');
   const gateway = await rig.configured({ upstreams: [{ name: 'up', url: `${mock.url}/v1` }], limits: { tenants: 8 } });
