@@ -95,10 +95,13 @@ void weir_metrics_upstream_failure(struct weir_metrics *m, uint32_t upstream,
 
 /* ---- printing ---- */
 
+/* The text, and what is looked up once for all rows. */
 struct metrics_text {
     char *at;
     size_t used, room;
     bool failed;
+    struct weir_store_status store;
+    uint32_t *scopes; /* the store's slots of the configuration's scopes */
 };
 
 static void metrics_add(struct metrics_text *t, const char *format, ...)
@@ -107,29 +110,26 @@ static void metrics_add(struct metrics_text *t, const char *format, ...)
 static void metrics_add(struct metrics_text *t, const char *format, ...)
 {
     va_list args;
-    va_start(args, format);
-    va_list again;
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    size_t want = n > 0 ? (size_t)n : 0;
-    if (t->room - t->used < want + 1) {
-        size_t room = (t->used + want + 1) * 2;
-        char *bigger = realloc(t->at, room);
-        if (!bigger)
-            t->failed = true;
-        else {
-            t->at = bigger;
-            t->room = room;
+    for (;;) { /* once, or twice where the text has to grow first */
+        size_t left = t->room - t->used;
+        va_start(args, format);
+        int n = vsnprintf(t->at ? t->at + t->used : NULL, left, format, args);
+        va_end(args);
+        if (n < 0 || t->failed)
+            return;
+        if ((size_t)n < left) {
+            t->used += (size_t)n;
+            return;
         }
+        size_t room = (t->used + (size_t)n + 1) * 2;
+        char *bigger = realloc(t->at, room);
+        t->failed = !bigger;
+        t->at = bigger ? bigger : t->at;
+        t->room = bigger ? room : t->room;
     }
-    if (!t->failed)
-        t->used += (size_t)vsnprintf(t->at + t->used, t->room - t->used, format, again);
-    va_end(again);
 }
 
-/* A label value with the three escapes of the text format; in one of two static buffers' worth of
- * caller room. */
+/* A label's value with the three escapes of the text format, cut where out ends. Returns out. */
 static const char *metrics_label(char *out, size_t cap, const char *value)
 {
     size_t used = 0;
@@ -350,28 +350,27 @@ PRINT_IDEMPOTENCY(idempotency_keys, keys_now)
 PRINT_IDEMPOTENCY(idempotency_bytes, answers_bytes_now)
 PRINT_IDEMPOTENCY(idempotency_keys_pushed_out, keys_pushed_out)
 PRINT_IDEMPOTENCY(idempotency_answers_pushed_out, answers_pushed_out)
+
 #define PRINT_STORE(id, expression)                                                                \
     static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
     {                                                                                              \
-        struct weir_store_status status;                                                           \
-        weir_store_status(g->store, &status);                                                      \
+        (void)g;                                                                                   \
         metrics_add(t, "%s " METRICS_EXACT "\n", name, (double)(expression));                      \
     }
-PRINT_STORE(store_available, status.is_available)
-PRINT_STORE(store_queue, status.queue_now)
-PRINT_STORE(store_sync, (double)status.sync_ns / 1e9)
-PRINT_STORE(store_batches, status.batches)
-PRINT_STORE(store_ops, status.ops)
-PRINT_STORE(store_rows, status.rows_written)
-PRINT_STORE(store_file, status.file_bytes)
-PRINT_STORE(store_wal, status.wal_bytes)
+PRINT_STORE(store_available, t->store.is_available)
+PRINT_STORE(store_queue, t->store.queue_now)
+PRINT_STORE(store_sync, (double)t->store.sync_ns / 1e9)
+PRINT_STORE(store_batches, t->store.batches)
+PRINT_STORE(store_ops, t->store.ops)
+PRINT_STORE(store_rows, t->store.rows_written)
+PRINT_STORE(store_file, t->store.file_bytes)
+PRINT_STORE(store_wal, t->store.wal_bytes)
 
 static void print_store_commit(struct metrics_text *t, const char *name, struct weir_gateway *g)
 {
-    struct weir_store_status status;
-    weir_store_status(g->store, &status);
+    (void)g;
     metrics_add(t, "%s{quantile=\"0.5\"} %.9g\n%s{quantile=\"0.99\"} %.9g\n", name,
-                (double)status.commit_p50_ns / 1e9, name, (double)status.commit_p99_ns / 1e9);
+                (double)t->store.commit_p50_ns / 1e9, name, (double)t->store.commit_p99_ns / 1e9);
 }
 
 /* Of the configuration's scopes only: those of tenants are as many as there are credentials. */
@@ -381,7 +380,7 @@ static void print_store_commit(struct metrics_text *t, const char *name, struct 
         for (uint32_t i = 0; i < g->config->scopes_count; i++) {                                   \
             struct weir_ledger_totals totals;                                                      \
             char label[300];                                                                       \
-            if (weir_store_totals(g->store, weir_gateway_scope(g, i), &totals))                    \
+            if (weir_store_totals(g->store, t->scopes[i], &totals))                                \
                 metrics_add(t, "%s{scope=\"%s\"} %lld\n", name,                                    \
                             metrics_label(label, sizeof label, g->config->scopes[i].name),         \
                             (long long)(totals.field));                                            \
@@ -543,8 +542,7 @@ static const struct metrics_row metrics_rows[] = {
      print_estimate_under},
     {"weir_estimate_ratio", "gauge",
      "Estimate over actual input tokens: at most this for that share of the answers (upper edge of "
-     "a "
-     "bin: 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 8, 16).",
+     "a bin: 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 8, 16).",
      print_estimate_ratio},
     {"weir_ledger_answers_total", "counter", "Answers of the ledger, by result.", print_ledger},
     {"weir_idempotency_requests_total", "counter",
@@ -599,12 +597,19 @@ static const struct metrics_row metrics_rows[] = {
 
 char *weir_metrics_print(struct weir_gateway *g, size_t *bytes)
 {
-    struct metrics_text t = {0};
+    uint32_t scopes_count = g->config->scopes_count;
+    struct metrics_text t = {.scopes = calloc((size_t)scopes_count + 1, sizeof *t.scopes)};
+    if (!t.scopes)
+        return NULL;
+    weir_store_status(g->store, &t.store);
+    for (uint32_t i = 0; i < scopes_count; i++)
+        t.scopes[i] = weir_gateway_scope(g, i);
     for (size_t i = 0; i < WEIR_COUNT(metrics_rows); i++) {
         const struct metrics_row *row = &metrics_rows[i];
         metrics_add(&t, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, row->type);
         row->print(&t, row->name, g);
     }
+    free(t.scopes);
     if (t.failed) {
         free(t.at);
         return NULL;
