@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IDEMPOTENCY_TICK_MAX 4096    /* keys forgotten in one tick; the rest in the next */
+#define IDEMPOTENCY_TICK_MAX 4096    /* keys looked at in one tick; the rest in the next */
 #define IDEMPOTENCY_FIRST_BYTES 4096 /* room of a recording whose length is not known */
 
 enum entry_state { ENTRY_FREE, ENTRY_RUNNING, ENTRY_KEPT, ENTRY_LOST };
@@ -207,16 +207,6 @@ static void entry_remove(struct weir_idempotency *s, uint32_t slot)
     *e = (struct entry){.chain_1 = s->free_1};
     s->free_1 = slot + 1;
     s->view.keys_now--;
-}
-
-/* The oldest that has ended and that nobody reads; WEIR_NONE: none. Those that are read are few:
- * one a connection at most, and never for long. */
-static uint32_t ended_oldest(struct weir_idempotency *s)
-{
-    uint32_t at_1 = s->ended.oldest_1;
-    while (at_1 && s->entries[at_1 - 1].borrows > 0)
-        at_1 = s->entries[at_1 - 1].ended.newer_1;
-    return at_1 ? at_1 - 1 : WEIR_NONE;
 }
 
 /* A free slot, in its bucket; WEIR_NONE: every one is of a request under way, or read out. */
@@ -544,11 +534,15 @@ void weir_idempotency_load(struct weir_idempotency *s, const struct weir_idempot
 
 void weir_idempotency_tick(struct weir_idempotency *s, uint64_t now_ns)
 {
-    for (uint32_t n = 0; n < IDEMPOTENCY_TICK_MAX; n++) {
-        uint32_t slot = ended_oldest(s);
-        if (slot == WEIR_NONE || now_ns < s->entries[slot].at_ns)
+    uint32_t at_1 = s->ended.oldest_1;
+    for (uint32_t n = 0; at_1 && n < IDEMPOTENCY_TICK_MAX; n++) {
+        const struct entry *e = &s->entries[at_1 - 1];
+        uint32_t slot = at_1 - 1;
+        if (now_ns < e->at_ns)
             return;
-        entry_remove(s, slot);
+        at_1 = e->ended.newer_1;
+        if (e->borrows == 0)
+            entry_remove(s, slot);
     }
 }
 
