@@ -39,7 +39,7 @@ static bool budget_take(struct weir_gateway *g, const struct weir_config_scope *
     return false;
 }
 
-bool weir_budget_open(struct weir_gateway *g)
+bool weir_budget_open(struct weir_gateway *g, char *error_text, size_t error_bytes)
 {
     const struct weir_config *c = g->config;
     g->budget = calloc(weir_store_scopes_max(g->store), sizeof *g->budget);
@@ -47,8 +47,13 @@ bool weir_budget_open(struct weir_gateway *g)
         return false;
     for (uint32_t i = 0; i < c->scopes_count; i++) {
         uint32_t slot = weir_gateway_scope(g, i);
-        if (slot == WEIR_NONE || !budget_take(g, &c->scopes[i], &g->budget[slot]))
+        if (slot == WEIR_NONE || !budget_take(g, &c->scopes[i], &g->budget[slot])) {
+            snprintf(error_text, error_bytes,
+                     "the scope that scope %s falls back to could not be defined: the ledger takes "
+                     "nothing. Is its disk full, or does it hang?",
+                     c->scopes[i].name);
             return false;
+        }
     }
     return true;
 }

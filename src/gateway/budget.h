@@ -13,16 +13,15 @@ struct weir_gateway;
 
 /* Takes the policies of the configured scopes, and defines the scopes that fallbacks are charged
  * to: fallback/UPSTREAM, unlimited but recorded. After the ledger was opened, before any request.
- * false: no memory, or the store has no slot left. */
-WEIR_MUST_USE bool weir_budget_open(struct weir_gateway *g);
+ * false: no memory, and error_text is as it was; or the store takes nothing, and it says so. */
+WEIR_MUST_USE bool weir_budget_open(struct weir_gateway *g, char *error_text, size_t error_bytes);
 void weir_budget_free(struct weir_gateway *g);
 
 /* The scope's next window begins at this loop time; WEIR_NEVER_NS: there is none to come. */
 void weir_budget_reset_at(struct weir_gateway *g, uint32_t scope, uint64_t reset_ns);
 
 /* Completes what the flow is told of a refusal by this scope: policy, fallback, a new hold's id for
- * it, and the next window. Only for EXHAUSTED; told->answer and told->scope are left as they are.
- */
+ * it, and the next window. Only for EXHAUSTED; told->answer and told->scope stay as they are. */
 void weir_gateway_told(struct weir_gateway *g, uint32_t scope, struct weir_reserve_told *told);
 
 #endif

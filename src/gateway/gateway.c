@@ -349,7 +349,7 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     if (!g->scratch || !g->routes || !weir_metrics_init(&g->metrics, c->upstreams_count) ||
         !weir_forward_prepare(g) || !gateway_make_flow(g) ||
         !weir_gateway_ledger_open(g, gateway_requests_max(c), error_text, error_bytes) ||
-        !weir_budget_open(g) || !weir_rollover_open(g))
+        !weir_budget_open(g, error_text, error_bytes) || !weir_rollover_open(g))
         return false;
     g->turn_hook.run = gateway_turn_end;
     g->due_timer.fire = gateway_due;
