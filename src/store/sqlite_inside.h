@@ -78,6 +78,7 @@ enum sql_statement {
     SQL_HOLD_SET,
     SQL_HOLD_FIND,
     SQL_BALANCE_SET,
+    SQL_BALANCE_ADD,
     SQL_BALANCE_FIND,
     SQL_SCOPE_BY_NAME,
     SQL_SCOPE_BY_ID,
