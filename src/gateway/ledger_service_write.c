@@ -116,9 +116,10 @@ static void submit(struct weir_ledger_call *call, struct weir_store_op *op)
     call->hold = op->ledger.hold;
     op->tag = call->tag;
     op->deadline_ns = WEIR_NEVER_NS;
-    if (weir_store_submit(service->host.store, op))
-        return;
     weir_store_status(service->host.store, &status);
+    /* A store that is not available would keep it, and do it when nobody thinks of it any more. */
+    if (status.is_available && weir_store_submit(service->host.store, op))
+        return;
     service_reply(call, 503,
                   *status.trouble
                       ? service_error("the ledger cannot write now: %s", status.trouble)

@@ -416,6 +416,31 @@ claim('ledger: a page of the file that is damaged is a clear no, for reading, ch
   }
 });
 
+claim('ledger: while the disk of a gateway is full a change is refused with the reason, and balances are shown; later it works', async (rig) => {
+  const upstream = await rig.hand((request, response) => chatAnswer(response, { input: 30, output: 12 }));
+  const it = await withLedger(rig, upstream);
+  const limitFiles = (bytes) => {
+    const run = spawnSync('prlimit', ['--pid', `${it.gateway.pid}`, `--fsize=${bytes}:`], { encoding: 'utf8' });
+    assert.equal(run.status, 0, run.stderr);
+  };
+  await postChat(it.gateway, { key: it.key });
+  await until('it is settled', async () => (await scopeOf(it.state, 'team', ...it.use)).committed_tok === 42);
+  limitFiles(100); // not even a page at the start of the log
+  for (const pattern of [/has not answered within 5 s: .*ledger\.db.*; it may still take effect/, /the ledger cannot write now: .*ledger\.db/]) {
+    const full = await ledger(it.state, 'grant', 'team', '7', ...it.use);
+    assert.equal(full.status, 3, full.out);
+    assert.match(full.err, pattern);
+  }
+  const shown = await ledger(it.state, 'show', ...it.use);
+  assert.equal(shown.status, 0, shown.err);
+  assert.match(shown.out, /TROUBLE: .*ledger\.db/);
+  assert.match(shown.out, /team +500,000 +42 /);
+  limitFiles('unlimited');
+  await until('a change works again', async () => (await ledger(it.state, 'grant', 'team', '7', ...it.use)).status === 0);
+  assert.equal((await scopeOf(it.state, 'team', ...it.use)).granted_tok, 7);
+  assert.equal((await ledger(it.state, 'verify', ...it.use)).status, 0);
+});
+
 claim('ledger: a memory ledger answers with its balances, and says what it does not keep', async (rig) => {
   const upstream = await rig.hand((request, response) => chatAnswer(response));
   const state = rig.folder();
