@@ -166,14 +166,14 @@ struct weir_flow_summary {
     uint64_t estimate_tok; /* held */
     struct weir_flow_usage usage;
     uint64_t charged_tok;
-    bool estimated; /* charged by our count, not by the provider's */
     uint64_t queue_wait_ns;
     uint64_t arrived_ns, dispatched_ns, sent_ns, head_ns, ended_ns; /* 0: did not happen */
     uint32_t upstream;                                              /* the last, WEIR_NONE: none */
     uint32_t attempts;
     uint32_t status;           /* of the upstream */
-    enum weir_refusal refusal; /* NONE: answered */
-    bool client_gone;
+    enum weir_refusal refusal : 8; /* NONE: answered */
+    bool client_gone : 1;
+    bool estimated : 1; /* charged by our count, not by the provider's */
 };
 
 struct weir_effect {

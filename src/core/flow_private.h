@@ -35,29 +35,30 @@ enum flow_line {
 };
 #define FLOW_LINE_COUNT 2
 
+/* There are as many as requests that wait, so its small fields share words. */
 struct flow_request {
     uint32_t generation;
-    enum flow_state state;
-    enum flow_hold hold;
     uint32_t effects;       /* bit of each enum weir_effect_kind to be told */
     uint32_t next_effect_1; /* the next record with effects, or the next free one */
-    bool is_listed;         /* in the list of those with effects */
-    bool is_client_gone;
-    bool is_told; /* the client got its refusal or its cut */
-    bool is_repeatable;
-    bool is_metered;
-    bool is_fixed_cost;
-    bool is_sent;  /* this attempt */
-    bool was_sent; /* any attempt: the hold can not be void any more */
-    bool is_cancelled;
-    bool is_retry_wanted; /* the head was not passed on, another target is to be tried */
-    bool is_busy_retry;   /* its RESERVE is one of the sweep's */
-    bool was_estimated;   /* an earlier attempt was charged by our count */
-    bool is_fallen;       /* moved to a fallback: its second hold is the last */
-    bool is_limited;      /* its output limit is its own: the provider keeps to it */
-    bool is_extending;    /* EXTEND is out, or about to be */
-    bool is_overrun;      /* its hold could not grow */
-    enum flow_line line;  /* BUSY: in which */
+    enum flow_state state : 8;
+    enum flow_hold hold : 8;
+    enum flow_line line : 8; /* BUSY: in which */
+    bool is_listed : 1;      /* in the list of those with effects */
+    bool is_client_gone : 1;
+    bool is_told : 1; /* the client got its refusal or its cut */
+    bool is_repeatable : 1;
+    bool is_metered : 1;
+    bool is_fixed_cost : 1;
+    bool is_sent : 1;  /* this attempt */
+    bool was_sent : 1; /* any attempt: the hold can not be void any more */
+    bool is_cancelled : 1;
+    bool is_retry_wanted : 1; /* the head was not passed on, another target is to be tried */
+    bool is_busy_retry : 1;   /* its RESERVE is one of the sweep's */
+    bool was_estimated : 1;   /* an earlier attempt was charged by our count */
+    bool is_fallen : 1;       /* moved to a fallback: its second hold is the last */
+    bool is_limited : 1;      /* its output limit is its own: the provider keeps to it */
+    bool is_extending : 1;    /* EXTEND is out, or about to be */
+    bool is_overrun : 1;      /* its hold could not grow */
     uint32_t busy_scope;
     uint32_t busy_epoch, raise_epoch; /* of the budget when it asked */
     uint32_t line_next_1, line_prev_1;

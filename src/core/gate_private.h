@@ -59,16 +59,16 @@ struct gate_tenant {
 };
 
 struct gate_waiter {
-    enum weir_gate_place place;
+    enum weir_gate_place place : 8;
+    bool is_reported : 1; /* the breaker has its outcome */
+    uint8_t tried_count;
     uint32_t tenant;
     uint32_t pool;
     uint32_t lane;
     uint32_t bytes;
     uint32_t upstream; /* GRANTED */
-    uint32_t tried_count;
     uint32_t tried[WEIR_ATTEMPTS_MAX];
     struct weir_breaker_ticket ticket;
-    bool is_reported; /* the breaker has its outcome */
     uint64_t queued_ns;
     uint64_t input_tok, output_tok, predicted_tok;
     uint64_t work_min;

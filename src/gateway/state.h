@@ -73,16 +73,20 @@ struct weir_request {
     uint32_t tenant, pool, model;
     uint32_t upstream; /* of the call at hand */
     const char *model_label;
-    enum weir_api api;
-    enum weir_dialect dialect;
-    enum weir_http_method method;
-    bool stream;     /* the client asked for a stream */
-    bool metered;    /* usage is read and charged */
-    bool asks_usage; /* the client asked for usage itself */
-    bool body_known; /* facts were read: the body may be edited */
-    bool is_gone;    /* the client hung up; the call may be drained */
-    bool paused;     /* the upstream is not read: the client takes too little */
-    bool is_pinned;  /* somebody up the stack still needs the record */
+    enum weir_api api : 8;
+    enum weir_dialect dialect : 8;
+    enum weir_http_method method : 8;
+    bool stream : 1;     /* the client asked for a stream */
+    bool metered : 1;    /* usage is read and charged */
+    bool asks_usage : 1; /* the client asked for usage itself */
+    bool body_known : 1; /* facts were read: the body may be edited */
+    bool is_gone : 1;    /* the client hung up; the call may be drained */
+    bool paused : 1;     /* the upstream is not read: the client takes too little */
+    bool is_pinned : 1;  /* somebody up the stack still needs the record */
+    bool was_sent : 1;   /* a byte of any of its calls may have reached an upstream */
+    uint32_t status;     /* what the client was answered */
+    uint32_t key_slot; /* of its idempotency key, while it is the first with it; WEIR_NONE: none */
+    uint32_t replay_slot; /* borrowed: it is answered from there; WEIR_NONE: it is not a repeat */
     uint64_t number; /* shown as the request id */
     uint64_t arrived_ns;
     uint64_t drained_bytes; /* read from the upstream after the client was gone */
@@ -90,10 +94,6 @@ struct weir_request {
     struct weir_call_facts facts;
     struct weir_request_edits *edits; /* of the body of the call at hand; NULL: none */
     uint64_t body_bytes;
-    uint32_t status;   /* what the client was answered */
-    bool was_sent;     /* a byte of any of its calls may have reached an upstream */
-    uint32_t key_slot; /* of its idempotency key, while it is the first with it; WEIR_NONE: none */
-    uint32_t replay_slot; /* borrowed: it is answered from there; WEIR_NONE: it is not a repeat */
     struct weir_slice replay_left; /* of that answer's body, still to be written */
 };
 

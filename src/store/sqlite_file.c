@@ -370,7 +370,7 @@ static bool file_open(struct sql_store *s, bool is_new)
         !file_do(s,
                  "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=OFF;"
                  "PRAGMA trusted_schema=OFF; PRAGMA secure_delete=OFF; PRAGMA temp_store=MEMORY;"
-                 "PRAGMA cache_size=-8000; PRAGMA cell_size_check=ON",
+                 "PRAGMA cache_size=-2000; PRAGMA cell_size_check=ON",
                  "open it") ||
         !file_check_form(s) || !file_read_numbers(s))
         return false;
