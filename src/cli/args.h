@@ -1,7 +1,8 @@
 /* args: the arguments of one command, by a table that is also its help.
  *
- * `--flag value` and `--flag=value`; `--` ends the flags; -5 is a number and no flag; a flag given twice, without its value, or
- * not in the table is refused with the nearest known one. `--help` and `-h` work for every command.
+ * `--flag value` and `--flag=value`; `--` ends the flags; -5 is a number and no flag. A flag given
+ * twice, without its value, or not in the table is refused with the nearest known one. `--help` and
+ * `-h` work for every command.
  * Thread: main. */
 #ifndef WEIR_CLI_ARGS_H
 #define WEIR_CLI_ARGS_H

@@ -207,8 +207,8 @@ static int open_configured_live(struct ledger_door *door, const char *token_file
     return open_live(door, address, token_file);
 }
 
-/* Whether somebody is at the configured admin address. Who takes a request and does not answer it, as
- * a gateway that is stopped, is there all the same. */
+/* Whether somebody is at the configured admin address. Who takes a request and does not answer it,
+ * as a gateway that is stopped, is there all the same. */
 static bool is_answered(const struct ledger_door *door)
 {
     char address[300], error_text[400];

@@ -39,12 +39,12 @@ WEIR_MUST_USE struct ledger_door *ledger_door_open(const struct cli_command *com
                                                    const struct cli_args *args, int *status);
 void ledger_door_close(struct ledger_door *door); /* NULL is fine */
 
-/* The configuration by --config and --ledger, which command->options must have; the caller's to free.
- * NULL: it is not right, and that was said. */
+/* The configuration by --config and --ledger, which command->options must have; the caller's to
+ * free. NULL: it is not right, and that was said. */
 WEIR_MUST_USE struct weir_config *ledger_door_load(const struct cli_command *command,
                                                    const struct cli_args *args);
-/* After a failed attempt to have the ledger: waits a moment for whoever has it. false: it is no use to
- * try again: the same process has had it for long, or nobody has. Start from {0}. */
+/* After a failed attempt to have the ledger: waits a moment for whoever has it. false: it is no use
+ * to try again: the same process has had it for long, or nobody has. Start from {0}. */
 struct ledger_door_wait {
     int pid;
     uint32_t same, free, tries;
@@ -66,8 +66,8 @@ const char *ledger_door_file(const struct ledger_door *door);
  *
  * *answer  on CLI_DONE_STATUS the answer, the caller's to json_decref; NULL otherwise
  *
- * Gives:   CLI_DONE_STATUS, or the exit status after saying what is wrong: CLI_USAGE_STATUS for what
- *          the ledger refuses (4xx), CLI_FAULT_STATUS for what failed. */
+ * Gives:   CLI_DONE_STATUS, or the exit status after saying what is wrong: CLI_USAGE_STATUS for
+ *          what the ledger refuses (4xx), CLI_FAULT_STATUS for what failed. */
 WEIR_MUST_USE int ledger_door_call(struct ledger_door *door, const char *method, const char *path,
                                    const json_t *body, json_t **answer);
 

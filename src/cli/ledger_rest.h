@@ -1,4 +1,6 @@
-/* ledger_rest: the ledger's service in this process, on a file that no gateway has. Thread: main. */
+/* ledger_rest: the ledger's service in this process, on a file that no gateway has.
+ *
+ * Thread: main. */
 #ifndef WEIR_CLI_LEDGER_REST_H
 #define WEIR_CLI_LEDGER_REST_H
 
@@ -25,8 +27,8 @@ struct ledger_made {
     uint64_t sync_ns; /* one sync of the disk; 0: it was not measured */
 };
 
-/* Makes a file at path, where none is, with the scopes of the configuration. false: error_text; some
- * files may be there then. */
+/* Makes a file at path, where none is, with the scopes of the configuration. false: error_text;
+ * some files may be there then. */
 WEIR_MUST_USE bool ledger_rest_make(const char *path, const struct weir_config *config,
                                     struct ledger_made *made, char *error_text, size_t error_bytes);
 /* Uses a file that is older than its lock file says. *epoch: the one that begins by this. */

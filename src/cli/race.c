@@ -108,7 +108,7 @@ bool race_run(uint32_t threads, void (*work)(void *ctx, uint32_t index), void *c
 static char race_dir[4096];
 static char race_paths[RACE_NAIVE_FILES + RACE_LEDGER_FILES][4200];
 
-/* Safe in a signal handler. A thread may make a file while we clear: once more then, a few times. */
+/* Safe in a signal handler. A thread may make a file while we clear: then once more. */
 static void clear_folder(void)
 {
     for (int i = 0; i < 100; i++) {

@@ -78,8 +78,8 @@ static void timer_set(struct weir_ledger_service *service)
         weir_timer_set(service->host.loop, &service->timer, due_ns);
 }
 
-/* The file does not answer, as when its disk hangs. What memory knows is told without it; the helper
- * keeps the call until it comes back. */
+/* The file does not answer, as when its disk hangs. What memory knows is told without it; the
+ * helper keeps the call until it comes back. */
 static void call_read_late(struct weir_ledger_call *call)
 {
     struct weir_ledger_service *service = call->service;

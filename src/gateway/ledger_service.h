@@ -13,8 +13,8 @@
  *                            {"hold", "tokens", "reason"}      what a lapsed hold really used; 0
  *                                                              writes it off
  *
- * Lists come in pages of ?limit= (1 to 1,000, the default; of scopes 100 at most): "next" is null at
- * the end, else it is what ?after= takes to go on. Amounts are integers, ids are strings of digits,
+ * Lists come in pages of ?limit= (1 to 1,000, the default; of scopes 100 at most): "next" is null
+ * at the end, else it is what ?after= takes to go on. Amounts are integers, ids are strings of digits,
  * instants are Unix seconds (..._s) and beside them text for people. An error is {"error": "..."}.
  *
  * One implementation, two hosts: the admin API of a live gateway (balances from its memory, lists
@@ -22,8 +22,8 @@
  * process on a file at rest (no loop: everything is done within the call; all from the file until a
  * POST has opened the store). A memory ledger has balances only.
  *
- * Writes are told when the store has answered: 200, 503 when it cannot or does not within 5 s. Where
- * the file hangs, balances are told from memory after a second, and lists are refused.
+ * Writes are told when the store has answered: 200, 503 when it cannot or does not within 5 s.
+ * Where the file hangs, balances are told from memory after a second, and lists are refused.
  * Thread: loop. Source: docs/ledger.md, "Commands". */
 #ifndef WEIR_GATEWAY_LEDGER_SERVICE_H
 #define WEIR_GATEWAY_LEDGER_SERVICE_H
@@ -83,8 +83,8 @@ struct weir_ledger_call *weir_ledger_service_call(struct weir_ledger_service *se
 /* The asker is gone. What was submitted to the store still happens. */
 void weir_ledger_service_cancel(struct weir_ledger_service *service, struct weir_ledger_call *call);
 
-/* Shown every answer that was collected. true: it was for a call of this service, and may have freed
- * some budget. */
+/* Shown every answer that was collected. true: it was for a call of this service, and may have
+ * freed some budget. */
 bool weir_ledger_service_answer(struct weir_ledger_service *service,
                                 const struct weir_store_answer *answer);
 /* Ends calls that have waited too long. A service with a loop does it by itself. */

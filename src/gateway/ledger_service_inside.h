@@ -143,7 +143,8 @@ void service_written(struct weir_ledger_call *call, const struct weir_store_answ
 void service_late(struct weir_ledger_call *call);
 
 /* --- ledger_service_file.c; thread: helper --- */
-/* Fills call->status and call->answer (for ROUTE_SHOW of a live ledger call->burn) from the file. */
+/* Fills call->status and call->answer from the file; for ROUTE_SHOW of a live ledger call->burn and
+ * call->holds. */
 void service_read(struct weir_ledger_call *call);
 
 #endif

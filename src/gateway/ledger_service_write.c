@@ -182,7 +182,7 @@ static void write_adjust_hold(struct weir_ledger_call *call, const json_t *body)
     submit(call, &op);
 }
 
-/* The use that an adjustment corrects, when the body says: a row of the usage table remembers it. */
+/* The use that an adjustment corrects, when the body says: the usage table remembers it. */
 static bool take_usage(struct weir_ledger_call *call, const json_t *body,
                        struct weir_store_usage *usage)
 {
