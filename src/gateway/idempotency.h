@@ -63,6 +63,7 @@ enum weir_idempotency_loss {
     WEIR_IDEMPOTENCY_CLIENT_GONE, /* the client left before its end, and so the call was ended */
     WEIR_IDEMPOTENCY_CUT,         /* it did not end as it should */
     WEIR_IDEMPOTENCY_NO_ANSWER,   /* the request was sent, and no answer came */
+    WEIR_IDEMPOTENCY_ERROR,       /* the answer was an error that is not kept, and it was charged */
     WEIR_IDEMPOTENCY_RESTART      /* an earlier run of the gateway had it */
 };
 

@@ -97,6 +97,12 @@ static void replay_lost_text(const struct weir_gateway *g,
         snprintf(text, text_bytes, "%s was sent, but no answer came. It may have been charged. %s",
                  begin, end);
         return;
+    case WEIR_IDEMPOTENCY_ERROR:
+        snprintf(text, text_bytes,
+                 "%s was answered with an error, which is not kept, but it was or may have been "
+                 "charged. %s",
+                 begin, end);
+        return;
     case WEIR_IDEMPOTENCY_RESTART:
         replay_time_text(found->created_s, created, sizeof created);
         replay_time_text(g->started_s, restarted, sizeof restarted);
@@ -316,12 +322,13 @@ void weir_replay_finish(struct weir_request *r, const struct weir_flow_summary *
         return;
     }
     r->key_slot = WEIR_NONE;
-    if (replay_is_not_now(status) || (summary->refusal != WEIR_REFUSAL_NONE && status == 0))
-        weir_idempotency_lose(keys, slot, WEIR_IDEMPOTENCY_NO_ANSWER, now_ns);
-    else if (summary->refusal != WEIR_REFUSAL_NONE)
-        weir_idempotency_lose(keys, slot, WEIR_IDEMPOTENCY_CUT, now_ns);
-    else if (r->facts.end == WEIR_CALL_COMPLETE)
-        weir_idempotency_keep(keys, slot, now_ns);
-    else
+    if (summary->refusal != WEIR_REFUSAL_NONE)
+        weir_idempotency_lose(
+            keys, slot, status == 0 ? WEIR_IDEMPOTENCY_NO_ANSWER : WEIR_IDEMPOTENCY_CUT, now_ns);
+    else if (r->facts.end != WEIR_CALL_COMPLETE)
         weir_idempotency_lose(keys, slot, WEIR_IDEMPOTENCY_CLIENT_GONE, now_ns);
+    else if (replay_is_not_now(status))
+        weir_idempotency_lose(keys, slot, WEIR_IDEMPOTENCY_ERROR, now_ns);
+    else
+        weir_idempotency_keep(keys, slot, now_ns);
 }

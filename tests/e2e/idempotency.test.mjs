@@ -310,6 +310,20 @@ claim('sent, but never answered: lost, unless a repeat of the gateway\'s own bri
   assertReplay(await postChat(two, { headers: keyed('n') }), first);
 });
 
+claim('an error that was charged all the same is lost, not frozen and not sent again', async (rig) => {
+  const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
+  const upstream = await rig.hand((request, response) => {
+    response.writeHead(500, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ error: { message: 'broken' }, usage }));
+  });
+  const gateway = await rig.configured({ upstreams: [{ name: 'up', url: `${upstream.url}/v1`, breaker: { failures: 0, failure_percent: 0 } }] });
+  const first = await postChat(gateway, { headers: keyed('e') });
+  assert.equal(first.status, 500);
+  assert.match(first.text, /broken/);
+  assertLost(await postChat(gateway, { headers: keyed('e') }), /was answered with an error, which is not kept/);
+  assert.equal(upstream.received.length, 1);
+});
+
 claim('a cut answer is lost: its work was done, what came of it is not known', async (rig) => {
   const upstream = await rig.hand((request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

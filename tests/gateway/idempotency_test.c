@@ -177,8 +177,9 @@ static void key__lost__says_why(void **state)
     (void)state;
     struct weir_idempotency *s = open_with(&small);
     const enum weir_idempotency_loss losses[] = {WEIR_IDEMPOTENCY_CLIENT_GONE, WEIR_IDEMPOTENCY_CUT,
-                                                 WEIR_IDEMPOTENCY_NO_ANSWER};
-    for (uint32_t i = 0; i < 3; i++) {
+                                                 WEIR_IDEMPOTENCY_NO_ANSWER,
+                                                 WEIR_IDEMPOTENCY_ERROR};
+    for (uint32_t i = 0; i < WEIR_COUNT(losses); i++) {
         uint32_t slot = begin_new(s, i, 0);
         weir_idempotency_record(s, slot, 200, WEIR_SLICE("OK"), WEIR_SLICE(""), true, 0);
         weir_idempotency_append(s, slot, "half", 4);
