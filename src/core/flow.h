@@ -234,8 +234,8 @@ WEIR_MUST_USE enum weir_refusal weir_flow_precheck(struct weir_flow *f, uint32_t
 void weir_flow_reserved(struct weir_flow *f, uint64_t request, const struct weir_reserve_told *told,
                         uint64_t now_ns);
 /* A hold was settled or voided: requests that wait for holds of others are tried again, the oldest
- * of each tenant first. scope is a hint and may be WEIR_NONE. */
-void weir_flow_budget_freed(struct weir_flow *f, uint32_t scope, uint64_t now_ns);
+ * of each tenant first. Of whatever scope: which of them share a parent is the ledger's to know. */
+void weir_flow_budget_freed(struct weir_flow *f);
 /* A window began, a grant rose, or committed tokens were taken back: in the next pump those whom
  * this scope refused as spent (WEIR_NONE: any scope) are tried again too. Without it they wait to
  * their deadlines: the flow does not go by reset_ns. */

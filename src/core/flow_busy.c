@@ -105,10 +105,8 @@ void flow_busy_answered(struct weir_flow *f, struct flow_request *r)
     f->busy_asked--;
 }
 
-void weir_flow_budget_freed(struct weir_flow *f, uint32_t scope, uint64_t now_ns)
+void weir_flow_budget_freed(struct weir_flow *f)
 {
-    (void)scope; /* which scopes share a parent is the ledger's to know: all are asked */
-    (void)now_ns;
     f->busy_epoch++;
     f->busy_sweep_left = f->ring_count[FLOW_LINE_BUSY];
     flow_busy_sweep(f);
@@ -147,5 +145,5 @@ void flow_busy_raise(struct weir_flow *f)
         next_1 = f->tenants[tenant].lines[FLOW_LINE_SPENT].ring_next_1;
         raise_tenant(f, tenant, f->raised_scope);
     }
-    weir_flow_budget_freed(f, WEIR_NONE, 0);
+    weir_flow_budget_freed(f);
 }

@@ -159,7 +159,7 @@ static void effects_answer(struct weir_gateway *g, const struct weir_store_answe
     case WEIR_LEDGER_VOID:
         if (a->result == WEIR_LEDGER_LATE) /* what had lapsed is less now */
             weir_flow_budget_raised(g->flow, WEIR_NONE);
-        weir_flow_budget_freed(g->flow, a->scope, now_ns);
+        weir_flow_budget_freed(g->flow);
         return;
     case WEIR_LEDGER_SCOPE:
     case WEIR_LEDGER_WINDOW:

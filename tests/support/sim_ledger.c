@@ -244,7 +244,7 @@ void sim_ledger_event(struct sim *sim, const struct sim_event *e)
         ledger_extended(sim, e);
         return;
     case SIM_BUDGET_FREED:
-        weir_flow_budget_freed(sim->flow, WEIR_NONE, sim->now_ns);
+        weir_flow_budget_freed(sim->flow);
         return;
     case SIM_WINDOW:
         ledger_window(sim, (uint32_t)e->b);
