@@ -253,10 +253,15 @@ static bool held_add(struct sql_store *s, struct load_held *held, const struct s
     return true;
 }
 
+/* The scopes of a hold come when it is the first to name them. */
 static bool load_live_hold(struct sql_store *s, const struct sql_hold *hold)
 {
     bool known;
     uint32_t slot;
+    if (!sql_load_hold(s, hold, &known))
+        return false;
+    if (known)
+        return true;
     for (uint8_t i = 0; i < hold->depth; i++)
         if (sql_ids_find(s, hold->chain[i].scope_id) == WEIR_NONE &&
             !load_scope(s, hold->chain[i].scope_id, 1, &slot))
