@@ -3,7 +3,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "store/reader.h"
 #include "store/verify.h"
@@ -344,6 +346,43 @@ struct callers *callers_new(struct weir_store *st, struct record *record, uint32
         return c;
     free(c);
     return NULL;
+}
+
+void callers_killed(const char *path, struct record *record, uint64_t answers)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        char error[512] = "";
+        struct weir_sqlite_config config = callers_config(path, NULL, record);
+        struct weir_store *st = weir_sqlite_store_open(&config, error, sizeof error);
+        struct callers *c = st ? callers_new(st, record, 16, KEY_FIRST + 2, 1) : NULL;
+        if (!st)
+            fprintf(stderr, "%s\n", error);
+        _exit(c && callers_run(c, answers, 20000) ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK_INT(status, 0);
+}
+
+void ledger_copy(const char *from, const char *to)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    for (size_t i = 0; i < WEIR_COUNT(suffixes); i++) {
+        char name[2][256], page[4096];
+        snprintf(name[0], sizeof name[0], "%s%s", from, suffixes[i]);
+        snprintf(name[1], sizeof name[1], "%s%s", to, suffixes[i]);
+        unlink(name[1]);
+        FILE *in = fopen(name[0], "r");
+        if (!in)
+            continue;
+        FILE *out = fopen(name[1], "w");
+        size_t bytes;
+        while (out && (bytes = fread(page, 1, sizeof page, in)) > 0)
+            CHECK_INT(fwrite(page, 1, bytes, out), bytes);
+        fclose(in);
+        CHECK(out != NULL && fclose(out) == 0);
+    }
 }
 
 void callers_free(struct callers *callers)

@@ -70,6 +70,13 @@ bool callers_finish(struct callers *callers, int limit_ms);
 /* Turns until so many answers more came, at most so many milliseconds. */
 bool callers_run(struct callers *callers, uint64_t answers, int limit_ms);
 
+/* What a killed gateway leaves: a child opens the store over the usual disk, goes on until so many
+ * answers came, and ends in the midst of it. */
+void callers_killed(const char *path, struct record *record, uint64_t answers);
+
+/* Copies a ledger with what lies beside it; what is not there is removed at the other place. */
+void ledger_copy(const char *from, const char *to);
+
 /* Finishes, then asks nothing for so long: time for the store to keep house. false: not finished. */
 bool callers_rest(struct callers *callers, int wait_ms);
 

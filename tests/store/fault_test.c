@@ -131,6 +131,40 @@ static void fault__every_write_sync_or_truncate__nothing_told_is_missing(void **
     CHECK(n > 50);
 }
 
+/* The same for the start after a kill, in which what was held lapses. */
+static void fault__any_write_of_a_start_after_a_kill__lapses_all_the_same(void **state)
+{
+    (void)state;
+    struct scene left = scene_new();
+    callers_killed(left.path, left.record, 60);
+    struct comparison before = compare_file(left.path, left.record, (struct compare_how){0});
+    CHECK_MSG(!before.first[0], "%s", before.first);
+    uint64_t n = 1;
+    for (bool fired = true; fired; n++) {
+        char error[512], note[64];
+        snprintf(note, sizeof note, "operation %llu", (unsigned long long)n);
+        struct scene scene = scene_new();
+        ledger_copy(left.path, scene.path);
+        disk_break(n, 1, DISK_FAULT_ERROR);
+        struct weir_store *st = open_store(&scene, DISK_VFS_NAME, error);
+        if (!st) {
+            CHECK_MSG(disk_faults() > 0 && strstr(error, scene.path), "%s: %s", note, error);
+            st = open_store(&scene, DISK_VFS_NAME, error);
+        }
+        CHECK_MSG(st != NULL, "%s: %s", note, error);
+        weir_store_close(st);
+        fired = disk_faults() > 0;
+        struct comparison found =
+            compare_file(scene.path, left.record, (struct compare_how){.has_lapsed = true});
+        CHECK_MSG(!found.first[0], "%s: %s", note, found.first);
+        scene_free(&scene);
+        CHECK(n < 500);
+    }
+    print_message("# each of %llu operations failed once\n", (unsigned long long)n - 2);
+    CHECK(n > 10);
+    scene_free(&left);
+}
+
 /* For as long as the disk is full or broken: closed, and said; afterwards all is as it was told. */
 static void fault__that_lasts__closes_the_ledger_and_is_said_until_it_is_over(void **state)
 {
@@ -377,6 +411,7 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]); /* a pattern of names, to look at one */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fault__every_write_sync_or_truncate__nothing_told_is_missing),
+        cmocka_unit_test(fault__any_write_of_a_start_after_a_kill__lapses_all_the_same),
         cmocka_unit_test(fault__that_lasts__closes_the_ledger_and_is_said_until_it_is_over),
         cmocka_unit_test(fault__locked_by_a_stranger__waits_and_goes_on),
         cmocka_unit_test(fault__file_that_may_not_be_written__is_refused_with_its_name),
