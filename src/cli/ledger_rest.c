@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#define REST_CLOCK_DOUBT_S 600
 #define REST_HOLDS 1024u
 #define REST_SCOPES_SPARE 64u
 #define REST_WAIT_MS 20
@@ -84,6 +85,7 @@ static struct weir_sqlite_config rest_store_config(const char *path,
         .keep_finished_s = (int64_t)(config->ledger.keep_finished_ns / WEIR_NS_PER_S),
         .keep_journal_s = (int64_t)(config->ledger.keep_journal_ns / WEIR_NS_PER_S),
         .keep_usage_s = (int64_t)(config->ledger.keep_usage_ns / WEIR_NS_PER_S),
+        .clock_doubt_s = REST_CLOCK_DOUBT_S,
         .say = rest_say,
     };
 }

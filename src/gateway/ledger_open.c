@@ -11,6 +11,7 @@
 /* No operation of ours is asked twice but after an outage, so few are enough; more would only be
  * memory that fills for as long as the first hundred thousand requests. */
 #define LEDGER_FINISHED_KEEP 4096u
+#define LEDGER_CLOCK_DOUBT_S 600
 /* At the start nothing else is asked of the store: the scopes are defined within a commit or two. */
 #define LEDGER_SCOPES_MS 10000
 
@@ -44,6 +45,7 @@ static struct weir_store *ledger_store(const struct weir_config *c, uint32_t hol
         .keep_finished_s = (int64_t)(c->ledger.keep_finished_ns / WEIR_NS_PER_S),
         .keep_journal_s = (int64_t)(c->ledger.keep_journal_ns / WEIR_NS_PER_S),
         .keep_usage_s = (int64_t)(c->ledger.keep_usage_ns / WEIR_NS_PER_S),
+        .clock_doubt_s = LEDGER_CLOCK_DOUBT_S,
         .say = ledger_say};
     return weir_sqlite_store_open(&sqlite, error_text, error_bytes);
 }

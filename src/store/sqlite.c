@@ -422,7 +422,7 @@ static struct sql_store *store_new(const struct weir_sqlite_config *config)
     s->config = *config;
     s->config.queue_max = config->queue_max ? config->queue_max : SQLITE_QUEUE_MAX;
     s->lock_fd = -1;
-    s->hold_cursor = INT64_MIN;
+    sql_keep_restart(s);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->copies_lock, NULL);
     pthread_condattr_init(&attributes);
@@ -445,7 +445,8 @@ static bool config_ok(const struct weir_sqlite_config *c)
 {
     return c->path && c->scopes_max >= 1 && c->holds_max >= 1 && c->holds_max <= SQLITE_HOLDS_MAX &&
            c->finished_keep <= SQLITE_HOLDS_MAX && c->queue_max <= SQLITE_HOLDS_MAX &&
-           c->keep_finished_s >= 0 && c->keep_journal_s >= 0 && c->keep_usage_s >= 0;
+           c->keep_finished_s >= 0 && c->keep_journal_s >= 0 && c->keep_usage_s >= 0 &&
+           c->clock_doubt_s >= 0;
 }
 
 static bool store_start(struct sql_store *s, char *error_text, size_t error_bytes)

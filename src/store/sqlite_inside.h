@@ -200,11 +200,14 @@ struct sql_store {
     uint32_t commits_count;
 
     /* House-keeping. */
-    int64_t keep_wall_s;   /* of the present round of house-keeping, or the last one */
-    bool keep_is_begun;    /* a round */
-    int64_t past_wall_s;   /* of the last walk over all balances */
-    uint64_t keep_late_ns; /* then a piece is done although operations wait */
-    int64_t scopes_wall_s; /* of the last walk over all scopes */
+    int64_t clock_wall_s;    /* when it was last looked at; before that: what the last run wrote */
+    uint64_t clock_ns;       /* 0: not yet */
+    uint64_t clock_doubt_ns; /* until then it is not believed */
+    int64_t keep_wall_s;     /* of the present round of house-keeping, or the last one */
+    bool keep_is_begun;      /* a round */
+    int64_t past_wall_s;     /* of the last walk over all balances */
+    uint64_t keep_late_ns;   /* then a piece is done although operations wait */
+    int64_t scopes_wall_s;   /* of the last walk over all scopes */
     int64_t hold_cursor, balance_cursor[2], scope_cursor;
     uint32_t seen_cursor;
     int keep_step;           /* of the round */
@@ -345,6 +348,8 @@ void sql_ledger_drop(struct sql_store *s);
 
 /* Does a piece of what is due. false: a fault. *more: there is more to do at once. */
 WEIR_MUST_USE bool sql_keep(struct sql_store *s, bool *more);
+/* What a round has done so far is in doubt: the next piece begins another. */
+void sql_keep_restart(struct sql_store *s);
 WEIR_MUST_USE bool sql_checkpoint(struct sql_store *s, int mode);
 
 /* ---- sqlite_thread.c ---- */

@@ -16,7 +16,9 @@
 #define KEEP_ROUND_S 60
 #define KEEP_IDLE_NS WEIR_NS_PER_S
 #define KEEP_DAY_S 86400
-#define KEEP_PAST_ROUND_S (6 * 3600) /* the walk over all balances */
+#define KEEP_JUMP_S 3600                  /* ahead of what the monotonic clock says */
+#define KEEP_JUMP_RUN_S (30 * KEEP_DAY_S) /* ahead of what the last run wrote */
+#define KEEP_PAST_ROUND_S (6 * 3600)      /* the walk over all balances */
 
 enum keep_step {
     KEEP_HOLDS,
@@ -451,12 +453,48 @@ static bool keep_piece(struct sql_store *s, bool *more)
     return true;
 }
 
+void sql_keep_restart(struct sql_store *s)
+{
+    s->keep_is_begun = false;
+    s->keep_step = 0;
+    s->keep_wall_s = 0;
+    s->hold_cursor = INT64_MIN;
+    s->balance_cursor[0] = s->balance_cursor[1] = s->scope_cursor = 0;
+    s->seen_cursor = 0;
+}
+
+/* A clock that jumps ahead would have years of usage and of holds purged within a minute. It is not
+ * believed until it has gone on for a while: then it is right, or it was set by someone who means it. */
+static bool keep_believes(struct sql_store *s, int64_t wall_s)
+{
+    uint64_t now_ns = sql_clock_ns();
+    bool is_first = s->clock_ns == 0;
+    int64_t passed_s = is_first ? 0 : (int64_t)((now_ns - s->clock_ns) / WEIR_NS_PER_S);
+    int64_t ahead_s = wall_s - s->clock_wall_s - passed_s;
+    if (s->config.clock_doubt_s > 0 && s->clock_wall_s > 0 &&
+        ahead_s > (is_first ? KEEP_JUMP_RUN_S : KEEP_JUMP_S)) {
+        s->clock_doubt_ns = now_ns + (uint64_t)s->config.clock_doubt_s * WEIR_NS_PER_S;
+        sql_keep_restart(s);
+        sql_say(s, WEIR_STORE_SAY_WARN,
+                "ledger %s: the clock is %" PRId64
+                " s ahead of where it should be: nothing old is let "
+                "go of for %" PRId64 " s; if it is wrong, set it right",
+                s->path, ahead_s, s->config.clock_doubt_s);
+    }
+    s->clock_ns = now_ns;
+    s->clock_wall_s = wall_s;
+    return now_ns >= s->clock_doubt_ns;
+}
+
 bool sql_keep(struct sql_store *s, bool *more)
 {
     bool again = false;
     int64_t wall_s = sql_wall_s(s);
+    bool is_believed = keep_believes(s, wall_s);
+    bool is_due =
+        s->keep_is_begun || wall_s >= s->keep_wall_s + KEEP_ROUND_S || wall_s < s->keep_wall_s;
     *more = false;
-    if (s->keep_is_begun || wall_s >= s->keep_wall_s + KEEP_ROUND_S || wall_s < s->keep_wall_s) {
+    if (is_believed && is_due) {
         /* A round has one present: what a later step lets go of relies on what an earlier one did. */
         if (!s->keep_is_begun)
             s->keep_wall_s = wall_s;

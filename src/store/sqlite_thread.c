@@ -296,6 +296,7 @@ static void thread_poison(struct sql_store *s)
     weir_ledger_stats(s->ledger, &applied);
     s->counted_doubt = s->counted_before + applied.counted_tok;
     sql_usage_drop(s);
+    sql_keep_restart(s);
     sql_rollback(s);
     memcpy(trouble, s->file.trouble, sizeof trouble);
     publish_trouble(s, trouble);

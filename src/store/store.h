@@ -227,7 +227,10 @@ struct weir_sqlite_config {
     int64_t keep_finished_s; /* rows of finished holds in the file, then purged */
     int64_t keep_journal_s;  /* journal rows, then folded into the base snapshot */
     int64_t keep_usage_s;    /* usage rows and balances of past windows, then purged */
-    bool adopt;              /* use a file that is older than its lock file says */
+    int64_t
+        clock_doubt_s; /* nothing is purged or folded for so long after the clock jumped ahead by
+                                more than an hour (while it ran), or a month (since the last run) */
+    bool adopt;        /* use a file that is older than its lock file says */
     int64_t (*wall_s)(void); /* for columns that people read; NULL: time(2) */
     void (*say)(enum weir_store_say level, const char *text); /* what an operator should know; any
                                                                  thread; NULL: stderr */

@@ -466,6 +466,33 @@ static void file__scopes_not_seen_for_long__are_purged(void **state)
     rig_end(&r);
 }
 
+/* A clock that is years ahead for a moment must not cost years of usage. */
+static void file__clock_that_jumps_ahead__is_not_believed_at_once(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_new(&r);
+    r.config.clock_doubt_s = 100000;
+    rig_open(&r);
+    uint32_t scope = rig_scope(&r, "a", WEIR_NONE, 1000);
+    uint64_t a = next(&r);
+    RIG_DO(&r, RESERVE, scope, a, 10, HELD);
+    RIG_DO(&r, SETTLE, scope, a, 8, SETTLED);
+    rig_reopen(&r);
+    scope = rig_scope(&r, "a", WEIR_NONE, 1000);
+    rig_forget_said();
+    rig_wall_set(RIG_START_S + INT64_C(10) * 365 * 86400);
+    RIG_DO(&r, ADJUST, scope, 0, 1, DONE);
+    for (int tries = 0; !rig_heard("ahead of where it should be") && tries < 1000; tries++)
+        usleep(20000);
+    RIG_HEARD("nothing old is let go of for 100000 s");
+    rig_wall_set(RIG_START_S + 60); /* somebody set it right */
+    RIG_DO(&r, ADJUST, scope, 0, 1, DONE);
+    CHECK_INT(rig_number(&r, "SELECT count(*) FROM hold"), 1);
+    CHECK_INT(rig_number(&r, "SELECT count(*) FROM usage"), 1);
+    rig_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -482,6 +509,7 @@ int main(void)
         cmocka_unit_test(file__journal__is_folded_and_the_rest_still_explains_the_balances),
         cmocka_unit_test(file__damaged_journal_row__is_not_folded_over),
         cmocka_unit_test(file__scopes_not_seen_for_long__are_purged),
+        cmocka_unit_test(file__clock_that_jumps_ahead__is_not_believed_at_once),
         cmocka_unit_test(file__past_windows_and_usage__are_purged_when_nothing_names_them),
     };
     gate_reset();
