@@ -19,6 +19,7 @@ struct weir_gateway;
 struct weir_request;
 
 #define WEIR_METRICS_STATUS_CLASSES 6 /* 0: none, 1..5: 1xx..5xx */
+#define WEIR_METRICS_FAILURES (WEIR_CALL_E_DESCRIPTORS + 1)
 
 struct weir_metrics {
     uint64_t refusals[WEIR_REFUSAL_COUNT]; /* answered by the gateway itself */
@@ -29,7 +30,7 @@ struct weir_metrics {
     uint64_t estimated; /* finished requests without usage */
     uint64_t ledger_results[WEIR_LEDGER_RESULT_COUNT];
     uint64_t idempotency[WEIR_IDEMPOTENCY_OUTCOME_COUNT];
-    uint64_t *upstream_failures; /* [upstream][weir_call_failure] */
+    uint64_t *upstream_failures; /* [upstream][WEIR_METRICS_FAILURES]: by enum weir_call_failure */
     uint32_t upstreams_count;
     struct weir_hist queue_wait_ns, first_byte_ns, duration_ns; /* of finished requests */
     uint64_t finished,
