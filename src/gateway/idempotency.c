@@ -1,79 +1,10 @@
-#include "gateway/idempotency.h"
-
-#include "core/heap.h"
+#include "gateway/idempotency_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define IDEMPOTENCY_TICK_MAX 4096    /* keys looked at in one tick; the rest in the next */
 #define IDEMPOTENCY_FIRST_BYTES 4096 /* room of a recording whose length is not known */
-
-enum entry_state { ENTRY_FREE, ENTRY_RUNNING, ENTRY_KEPT, ENTRY_LOST };
-
-/* Links are slot + 1, so that zeroed memory is an empty list. */
-struct links {
-    uint32_t older_1, newer_1;
-};
-
-struct list {
-    uint32_t oldest_1, newest_1;
-};
-
-struct entry {
-    struct weir_idempotency_id id;
-    struct answer *answer; /* RUNNING: being recorded, NULL: not (any more); KEPT: complete */
-    uint64_t at_ns;        /* RUNNING: since; KEPT, LOST: until */
-    int64_t created_s;     /* LOST by a restart */
-    uint32_t chain_1;      /* next of its bucket, or next free one */
-    struct links ended;    /* KEPT, LOST: in the order of their end */
-    /* Of the owner, while nobody reads it, in the order of their end or last replay: */
-    struct links forgettable; /* KEPT, LOST */
-    struct links evictable;   /* KEPT */
-    uint32_t owner;
-    uint32_t borrows; /* KEPT */
-    uint8_t state;    /* enum entry_state */
-    uint8_t loss;     /* enum weir_idempotency_loss: of LOST; of RUNNING without a recording */
-};
-
-/* Reason, headers and body, one behind the other. */
-struct answer {
-    uint32_t status;
-    uint32_t reason_bytes, headers_bytes;
-    bool is_chunked;
-    size_t used, room; /* of bytes */
-    char bytes[];
-};
-
-struct owner {
-    struct list forgettable, evictable;
-    uint32_t forgettable_now;
-    uint64_t evictable_bytes;
-};
-
-struct weir_idempotency {
-    struct weir_idempotency_limits limits;
-    struct owner *owners;               /* the last one is the earlier runs' */
-    struct weir_heap by_keys, by_bytes; /* owners, the one with most of it at the top */
-    struct weir_heap_entry *heap_entries[2];
-    uint32_t *heap_places[2];
-    struct entry *entries;
-    uint32_t *buckets; /* slot + 1 */
-    uint32_t buckets_mask;
-    uint32_t used; /* slots beyond were never touched */
-    uint32_t free_1;
-    struct list ended;
-    struct weir_idempotency_view view;
-};
-
-const char *weir_idempotency_outcome_name(enum weir_idempotency_outcome outcome)
-{
-    static const char *const names[WEIR_IDEMPOTENCY_OUTCOME_COUNT] = {
-        [WEIR_IDEMPOTENCY_NEW] = "new",           [WEIR_IDEMPOTENCY_RUNNING] = "in_progress",
-        [WEIR_IDEMPOTENCY_MISMATCH] = "mismatch", [WEIR_IDEMPOTENCY_REPLAY] = "replayed",
-        [WEIR_IDEMPOTENCY_LOST] = "lost",         [WEIR_IDEMPOTENCY_FULL] = "full"};
-    WEIR_INVARIANT((uint32_t)outcome < WEIR_IDEMPOTENCY_OUTCOME_COUNT);
-    return names[outcome];
-}
 
 /* ---- lists: which is the offset of the links in an entry ---- */
 
@@ -106,10 +37,6 @@ static void list_remove(struct weir_idempotency *s, struct list *list, size_t wh
         list->newest_1 = links->older_1;
     *links = (struct links){0};
 }
-
-#define ENDED offsetof(struct entry, ended)
-#define FORGETTABLE offsetof(struct entry, forgettable)
-#define EVICTABLE offsetof(struct entry, evictable)
 
 /* ---- owners: who has most makes room ---- */
 
@@ -544,92 +471,4 @@ void weir_idempotency_tick(struct weir_idempotency *s, uint64_t now_ns)
         if (e->borrows == 0)
             entry_remove(s, slot);
     }
-}
-
-/* ---- looking in ---- */
-
-void weir_idempotency_view(const struct weir_idempotency *s, struct weir_idempotency_view *view)
-{
-    *view = s->view;
-}
-
-static const char *audit_list(const struct weir_idempotency *s, const struct list *list,
-                              size_t which, uint32_t *count)
-{
-    uint32_t before_1 = 0;
-    *count = 0;
-    for (uint32_t at_1 = list->oldest_1; at_1; *count += 1) {
-        const struct links *links =
-            (const struct links *)(const void *)((const char *)&s->entries[at_1 - 1] + which);
-        if (*count > s->used || links->older_1 != before_1)
-            return "a list is linked both ways and ends";
-        before_1 = at_1;
-        at_1 = links->newer_1;
-    }
-    return list->newest_1 == before_1 ? NULL : "a list ends at its newest";
-}
-
-/* What the owners have of their own, and how they are ranked. */
-static const char *audit_owners(const struct weir_idempotency *s)
-{
-    for (uint32_t i = 0; i <= s->limits.owners_max; i++) {
-        const struct owner *o = &s->owners[i];
-        uint32_t forgettable = 0, evictable = 0, forgettable_now, evictable_now;
-        uint64_t bytes = 0;
-        for (uint32_t k = 0; k < s->used; k++) {
-            const struct entry *e = &s->entries[k];
-            if (e->owner != i || e->borrows > 0)
-                continue;
-            forgettable += e->state == ENTRY_KEPT || e->state == ENTRY_LOST;
-            evictable += e->state == ENTRY_KEPT;
-            bytes += e->state == ENTRY_KEPT ? e->answer->room : 0;
-        }
-        const char *wrong = audit_list(s, &o->forgettable, FORGETTABLE, &forgettable_now);
-        if (!wrong)
-            wrong = audit_list(s, &o->evictable, EVICTABLE, &evictable_now);
-        if (wrong)
-            return wrong;
-        if (forgettable_now != forgettable || evictable_now != evictable ||
-            o->forgettable_now != forgettable || o->evictable_bytes != bytes)
-            return "an owner's lists and sums are those of its entries";
-        if (weir_heap_has(&s->by_keys, i) != (forgettable > 0) ||
-            weir_heap_has(&s->by_bytes, i) != (bytes > 0))
-            return "who has something to give is ranked";
-        if (forgettable > 0 && s->owners[weir_heap_top(&s->by_keys)].forgettable_now < forgettable)
-            return "who has most is at the top";
-    }
-    return NULL;
-}
-
-const char *weir_idempotency_audit(const struct weir_idempotency *s)
-{
-    uint32_t keys = 0, running_now = 0, ended = 0, ended_now;
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < s->used; i++) {
-        const struct entry *e = &s->entries[i];
-        keys += e->state != ENTRY_FREE;
-        running_now += e->state == ENTRY_RUNNING;
-        ended += e->state == ENTRY_KEPT || e->state == ENTRY_LOST;
-        bytes += e->answer ? e->answer->room : 0;
-        if ((e->state == ENTRY_FREE || e->state == ENTRY_LOST) && e->answer)
-            return "only RUNNING and KEPT have an answer";
-        if (e->state == ENTRY_KEPT && !e->answer)
-            return "a KEPT one has its answer";
-        if (e->state != ENTRY_KEPT && e->borrows)
-            return "only a KEPT one is borrowed";
-        if (e->answer && e->answer->room > s->limits.answer_bytes)
-            return "no answer has more than answer_bytes";
-    }
-    const char *wrong = audit_list(s, &s->ended, ENDED, &ended_now);
-    if (!wrong)
-        wrong = audit_owners(s);
-    if (wrong)
-        return wrong;
-    if (ended_now != ended)
-        return "the list of ended ones holds them";
-    if (keys != s->view.keys_now || running_now != s->view.running_now)
-        return "the counts are those of the entries";
-    if (bytes != s->view.answers_bytes_now || bytes > s->limits.answers_bytes)
-        return "answers_bytes_now is the sum of their rooms, and at most answers_bytes";
-    return NULL;
 }
