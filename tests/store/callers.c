@@ -30,7 +30,7 @@ struct callers {
     struct weir_store *st;
     struct record *record;
     struct weir_rng rng;
-    uint32_t count, scopes;
+    uint32_t count, scopes, deadline_ms;
     bool is_finishing;
     uint32_t controls;  /* SCOPE and WINDOW operations under way */
     uint32_t undefined; /* SCOPE operations not answered DONE */
@@ -115,7 +115,7 @@ static bool submit(struct callers *c, size_t caller, enum weir_ledger_kind kind,
                    .hold = weir_ledger_hold_id(c->record->epoch, who->index + 1),
                    .amount_tok = tok},
         .tag = caller,
-        .deadline_ns = clock_ns() + 10 * WEIR_NS_PER_S,
+        .deadline_ns = clock_ns() + c->deadline_ms * WEIR_NS_PER_MS,
         .usage = {.input_tok = tok, .output_tok = -1, .cached_tok = -1, .cache_write_tok = -1}};
     return weir_store_submit(c->st, &op);
 }
@@ -323,6 +323,7 @@ struct callers *callers_new(struct weir_store *st, struct record *record, uint32
     c->record = record;
     c->count = count;
     c->scopes = scopes;
+    c->deadline_ms = 10000;
     weir_rng_seed(&c->rng, seed, 1);
     for (size_t i = 0; i < CALLERS_MAX; i++)
         c->callers[i].index = NOBODY;
@@ -383,6 +384,11 @@ void ledger_copy(const char *from, const char *to)
         fclose(in);
         CHECK(out != NULL && fclose(out) == 0);
     }
+}
+
+void callers_set_deadline(struct callers *callers, uint32_t deadline_ms)
+{
+    callers->deadline_ms = deadline_ms;
 }
 
 void callers_free(struct callers *callers)

@@ -61,6 +61,8 @@ struct callers;
 struct callers *callers_new(struct weir_store *st, struct record *record, uint32_t count,
                             uint32_t scopes, uint64_t seed);
 void callers_free(struct callers *callers);
+/* Of reserves and extends from now on; 10,000 at first. */
+void callers_set_deadline(struct callers *callers, uint32_t deadline_ms);
 /* Asks for all who have nothing under way, waits up to wait_ms for an answer and takes what came.
  * false: the record is full. */
 bool callers_turn(struct callers *callers, int wait_ms);

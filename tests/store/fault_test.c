@@ -13,7 +13,7 @@
 
 #include <sqlite3.h>
 
-#define SAID_MAX 20000
+#define SAID_MAX 400000
 #define SCOPES 12
 #define CALLERS 4
 
@@ -210,6 +210,42 @@ static void fault__that_lasts__closes_the_ledger_and_is_said_until_it_is_over(vo
             callers_free(callers);
             scene_free(&scene);
         }
+}
+
+/* Faults of all kinds and lengths, one after the other, with deadlines so short that many asks are
+ * answered by the clock while their batch is on its way. */
+static void fault__again_and_again__the_books_are_right_in_the_end(void **state)
+{
+    (void)state;
+    int rounds = getenv("WEIR_TEST_LONG") ? 200 : 20;
+    const uint64_t seed = 20261130;
+    char error[512], note[64];
+    struct weir_rng rng;
+    struct scene scene = scene_new();
+    struct weir_store *st = open_store(&scene, DISK_VFS_NAME, error);
+    CHECK_MSG(st != NULL, "%s", error);
+    struct callers *callers = callers_new(st, scene.record, 32, SCOPES, seed);
+    CHECK(callers != NULL);
+    weir_rng_seed(&rng, seed, 5);
+    for (int round = 0; round < rounds; round++) {
+        snprintf(note, sizeof note, "seed %llu, round %d", (unsigned long long)seed, round);
+        callers_set_deadline(callers, (uint32_t)weir_rng_between(&rng, 0, 3));
+        disk_break(disk_ops() + weir_rng_between(&rng, 1, 100), weir_rng_below(&rng, 6),
+                   weir_chance(&rng, 1, 2) ? DISK_FAULT_ERROR : DISK_FAULT_FULL);
+        for (uint64_t turns = weir_rng_between(&rng, 1, 60); turns > 0; turns--)
+            CHECK_MSG(callers_turn(callers, 2), "%s", note);
+        disk_mend();
+        CHECK_MSG(turn_until(st, callers, true, 15000), "%s", note);
+    }
+    CHECK_MSG(callers_finish(callers, 15000), "%s", note);
+    print_message("# %llu answers, %llu of them unavailable, %llu faults\n",
+                  (unsigned long long)atomic_load(&scene.record->told),
+                  (unsigned long long)scene.record->unavailable, (unsigned long long)disk_faults());
+    CHECK(scene.record->unavailable > 20 && disk_faults() > 10);
+    weir_store_close(st);
+    expect_right(&scene, (struct compare_how){.is_closed = true}, note);
+    callers_free(callers);
+    scene_free(&scene);
 }
 
 /* A stranger's transaction, longer than the store waits for it. */
@@ -413,6 +449,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(fault__every_write_sync_or_truncate__nothing_told_is_missing),
         cmocka_unit_test(fault__any_write_of_a_start_after_a_kill__lapses_all_the_same),
         cmocka_unit_test(fault__that_lasts__closes_the_ledger_and_is_said_until_it_is_over),
+        cmocka_unit_test(fault__again_and_again__the_books_are_right_in_the_end),
         cmocka_unit_test(fault__locked_by_a_stranger__waits_and_goes_on),
         cmocka_unit_test(fault__file_that_may_not_be_written__is_refused_with_its_name),
         cmocka_unit_test(fault__older_copy__is_not_used_until_adopted),
