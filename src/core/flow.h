@@ -170,7 +170,7 @@ struct weir_flow_summary {
     uint64_t arrived_ns, dispatched_ns, sent_ns, head_ns, ended_ns; /* 0: did not happen */
     uint32_t upstream;                                              /* the last, WEIR_NONE: none */
     uint32_t attempts;
-    uint32_t status;           /* of the upstream */
+    uint32_t status;               /* of the upstream */
     enum weir_refusal refusal : 8; /* NONE: answered */
     bool client_gone : 1;
     bool estimated : 1; /* charged by our count, not by the provider's */
@@ -301,6 +301,8 @@ void weir_flow_upstream_view(const struct weir_flow *f, uint32_t upstream, uint6
                              struct weir_upstream_view *view);
 void weir_flow_pool_view(const struct weir_flow *f, uint32_t pool, uint64_t now_ns,
                          struct weir_pool_view *view);
+/* What the host gave a request as its own; NULL: it is no more. */
+void *weir_flow_host(struct weir_flow *f, uint64_t request);
 void weir_flow_view(const struct weir_flow *f, struct weir_flow_view *view);
 /* How good the estimates of a model's input were. */
 void weir_flow_coverage(const struct weir_flow *f, uint32_t model, struct weir_coverage *coverage);

@@ -48,6 +48,12 @@ void weir_flow_view(const struct weir_flow *f, struct weir_flow_view *view)
         view->refusals[i] = f->refusals[i];
 }
 
+void *weir_flow_host(struct weir_flow *f, uint64_t request)
+{
+    const struct flow_request *r = flow_find(f, request);
+    return r ? r->host : NULL;
+}
+
 void weir_flow_coverage(const struct weir_flow *f, uint32_t model, struct weir_coverage *coverage)
 {
     weir_estimator_coverage(f->estimator, model, coverage);

@@ -8,7 +8,7 @@
 /* All zero: nobody spoke of it. */
 struct weir_budget_scope {
     enum weir_exhausted_policy policy;
-    uint32_t fallback_pool, fallback_scope;
+    uint32_t fallback_upstream, fallback_scope;
     uint64_t reset_ns; /* 0: none to come */
 };
 
@@ -29,7 +29,7 @@ static bool budget_take(struct weir_gateway *g, const struct weir_config_scope *
         return true;
     case WEIR_CONFIG_EXHAUSTED_FALLBACK:
         scope->policy = WEIR_EXHAUSTED_FALLBACK;
-        scope->fallback_pool = g->config->upstreams[from->fallback_index].pool_index;
+        scope->fallback_upstream = from->fallback_index;
         scope->fallback_scope = budget_fallback_scope(g, from->fallback_index);
         return scope->fallback_scope != WEIR_NONE;
     case WEIR_CONFIG_EXHAUSTED_QUEUE:
@@ -70,7 +70,8 @@ void weir_budget_reset_at(struct weir_gateway *g, uint32_t scope, uint64_t reset
     g->budget[scope].reset_ns = reset_ns == WEIR_NEVER_NS ? 0 : reset_ns;
 }
 
-void weir_gateway_told(struct weir_gateway *g, uint32_t scope, struct weir_reserve_told *told)
+void weir_budget_tell(struct weir_gateway *g, const struct weir_request *r, uint32_t scope,
+                      struct weir_reserve_told *told)
 {
     if (scope >= weir_store_scopes_max(g->store))
         return;
@@ -79,7 +80,11 @@ void weir_gateway_told(struct weir_gateway *g, uint32_t scope, struct weir_reser
     told->reset_ns = s->reset_ns ? s->reset_ns : WEIR_NEVER_NS;
     if (s->policy != WEIR_EXHAUSTED_FALLBACK)
         return;
-    told->fallback_pool = s->fallback_pool;
+    if (!weir_routes_serves(g->routes, s->fallback_upstream, r->dialect, r->model)) {
+        told->policy = WEIR_EXHAUSTED_REFUSE;
+        return;
+    }
+    told->fallback_pool = g->config->upstreams[s->fallback_upstream].pool_index;
     told->fallback_scope = s->fallback_scope;
     told->hold = weir_store_hold_next(g->store);
 }

@@ -10,6 +10,7 @@
 #include "core/flow.h"
 
 struct weir_gateway;
+struct weir_request;
 
 /* Takes the policies of the configured scopes, and defines the scopes that fallbacks are charged
  * to: fallback/UPSTREAM, unlimited but recorded. After the ledger was opened, before any request.
@@ -20,8 +21,10 @@ void weir_budget_free(struct weir_gateway *g);
 /* The scope's next window begins at this loop time; WEIR_NEVER_NS: there is none to come. */
 void weir_budget_reset_at(struct weir_gateway *g, uint32_t scope, uint64_t reset_ns);
 
-/* Completes what the flow is told of a refusal by this scope: policy, fallback, a new hold's id for
- * it, and the next window. Only for EXHAUSTED; told->answer and told->scope stay as they are. */
-void weir_gateway_told(struct weir_gateway *g, uint32_t scope, struct weir_reserve_told *told);
+/* Completes what the flow is told of this scope's refusal of r: policy, fallback, a new hold's id
+ * for it, and the next window. What the fallback does not speak or serve is refused, not sent there.
+ * Only for EXHAUSTED; told->answer and told->scope stay as they are. */
+void weir_budget_tell(struct weir_gateway *g, const struct weir_request *r, uint32_t scope,
+                      struct weir_reserve_told *told);
 
 #endif

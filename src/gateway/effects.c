@@ -43,8 +43,11 @@ static void effects_reserved(struct weir_gateway *g, uint64_t request,
                              enum weir_reserve_answer answer, uint32_t scope, uint64_t now_ns)
 {
     struct weir_reserve_told told = {.answer = answer, .scope = scope, .reset_ns = WEIR_NEVER_NS};
+    const struct weir_request *r = weir_flow_host(g->flow, request);
+    if (!r)
+        return; /* nobody waits for it any more */
     if (answer == WEIR_RESERVE_EXHAUSTED)
-        weir_gateway_told(g, scope, &told);
+        weir_budget_tell(g, r, scope, &told);
     weir_flow_reserved(g->flow, request, &told, now_ns);
 }
 

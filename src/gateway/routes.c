@@ -51,6 +51,19 @@ bool weir_model_listed(const char *const *list, uint32_t count, struct weir_slic
     return false;
 }
 
+bool weir_routes_serves(const struct weir_routes *routes, uint32_t upstream,
+                        enum weir_dialect dialect, uint32_t model)
+{
+    const struct weir_config_upstream *u = &routes->config->upstreams[upstream];
+    const char *matched;
+    if (!route_speaks(u, dialect))
+        return false;
+    if (model == WEIR_MODEL_OTHER)
+        return u->models_count == 0;
+    return weir_model_listed(u->models, u->models_count, weir_slice_of(routes->models[model].name),
+                             &matched);
+}
+
 /* How exactly a list entry fits: a name above every pattern, a longer pattern above a shorter, no
  * list last. */
 static size_t route_rank(const char *matched, uint32_t listed)

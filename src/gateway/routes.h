@@ -35,6 +35,11 @@ struct weir_route weir_routes_find(struct weir_routes *routes, enum weir_dialect
 bool weir_model_listed(const char *const *list, uint32_t count, struct weir_slice model,
                        const char **matched);
 
+/* Whether an upstream speaks the dialect and serves the model of this index. Names that found no
+ * room (index 0) are known to be served only where all are. */
+bool weir_routes_serves(const struct weir_routes *routes, uint32_t upstream,
+                        enum weir_dialect dialect, uint32_t model);
+
 /* The fixed cost of a path by the configuration's routes; -1: none is given. */
 int64_t weir_routes_cost_tok(const struct weir_routes *routes, struct weir_slice path);
 

@@ -77,6 +77,21 @@ claim('fallback: its refusals are told as they are, and leave nothing held', asy
   assert.ok(left.committed_tok > 0, 'the client left after its request was sent: that is not free');
 });
 
+claim('fallback: what it does not speak or serve is refused as spent, and never sent there', async (rig) => {
+  for (const settings of [{ api: 'anthropic' }, { models: ['cheap', 'small-*'] }]) {
+    const spare = await rig.hand((request, response) => chatAnswer(response));
+    const { gateway, key, main } = await withSpare(rig, spare, { settings });
+    const refused = await postChat(gateway, { key });
+    assert.equal(refused.status, 402, refused.text);
+    assert.equal(refused.json.error.code, 'budget_exhausted');
+    assert.equal(spare.received.length, 0);
+    assert.equal(main.received.length, 1);
+    if (!settings.models) continue;
+    for (const model of settings.models) assert.equal((await postChat(gateway, { key, model: model.replace('*', '1') })).status, 200);
+    assert.equal(spare.received.length, 2);
+  }
+});
+
 // ---- an answer passes its hold ----
 
 // A stream of `events` events of 30 bytes, one after another as `more` is called; then its usage.
