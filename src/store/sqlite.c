@@ -140,10 +140,23 @@ static bool sqlite_submit(struct weir_store *st, const struct weir_store_op *op)
     pthread_mutex_lock(&s->lock);
     struct sql_ring *ring = ends_hold(kind) ? &s->ends : &s->others;
     ring->items[ring->tail++ & ring->mask] = index;
-    if (s->is_waiting)
-        pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->lock);
+    s->is_submitted = true;
     return true;
+}
+
+/* All that a turn submitted is one batch: the thread is woken once the turn collects. */
+static void collect_wake(struct sql_store *s)
+{
+    if (!s->is_submitted)
+        return;
+    s->is_submitted = false;
+    pthread_mutex_lock(&s->lock);
+    if (s->is_waiting && (!s->is_riding || s->others.head != s->others.tail)) {
+        s->is_waiting = false;
+        pthread_cond_signal(&s->wake);
+    }
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- collect ---- */
@@ -231,6 +244,7 @@ static size_t sqlite_collect(struct weir_store *st, uint64_t now_ns,
         for (uint32_t at = s->oldest; at; at = s->entries[at - 1].newer)
             s->entries[at - 1].submitted_ns = now_ns;
     s->now_ns = weir_max_u64(s->now_ns, now_ns);
+    collect_wake(s);
     size_t count = collect_answered(s, answers, answers_max);
     return count + collect_late(s, answers + count, answers_max - count);
 }

@@ -142,12 +142,14 @@ struct sql_store {
     uint32_t asks_now;       /* RESERVEs and EXTENDs not told */
     uint32_t held_now;       /* holds that may be held: each has room for its end */
     uint64_t now_ns;         /* of the last collect; 0: none yet */
+    bool is_submitted;       /* since the last collect */
     struct weir_heap deadlines;
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
     struct sql_ring ends, others, answered;
     bool is_waiting; /* the thread: a signal is due */
+    bool is_riding;  /* waiting, with ends of holds: only for another operation */
     bool is_closing;
     bool is_readable; /* the descriptor */
     pthread_t thread;
@@ -179,6 +181,8 @@ struct sql_store {
     uint32_t low_age;      /* holds since it was looked for */
     int64_t wall_s;        /* of the batch */
 
+    uint64_t ride_until_ns; /* ends alone wait until then; 0: there are none */
+    uint64_t busy_until_ns; /* what ends free is waited for: they wait for nothing */
     uint32_t batch[SQL_BATCH_MAX];
     uint32_t batch_count;
     int64_t doubt_seq; /* the journal's last row by a commit that is not known to have worked;

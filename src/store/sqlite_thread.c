@@ -15,6 +15,9 @@
 #include "store/sqlite_inside.h"
 
 #define THREAD_IDLE_NS (250 * WEIR_NS_PER_MS) /* between looks for house-keeping */
+#define THREAD_RIDE_NS (2 * WEIR_NS_PER_MS) /* how long ends of holds wait for a sync to share */
+#define THREAD_RIDE_MAX (SQL_BATCH_MAX / 2) /* and how many of them */
+#define THREAD_BUSY_NS (1 * WEIR_NS_PER_S)  /* after a BUSY they do not */
 #define THREAD_LATE_NS (5 * WEIR_NS_PER_S)    /* and how long its rounds let others go first */
 #define THREAD_BACKOFF_NS (100 * WEIR_NS_PER_MS)
 #define THREAD_BACKOFF_MAX_NS (5 * WEIR_NS_PER_S)
@@ -130,21 +133,41 @@ static void publish_trouble(struct sql_store *s, const char *trouble)
 
 /* ---- a batch ---- */
 
-/* Waits for operations, at most until the next look for house-keeping. true: there is a batch. */
+/* Is there something to do now? Nobody waits for the ends of holds, so alone they wait a moment for
+ * an operation to share its sync with: a request then costs one sync, not two. */
+static bool take_is_due(struct sql_store *s, uint64_t now_ns)
+{
+    size_t ends = ring_count(&s->ends);
+    if (s->is_closing || ring_count(&s->others) > 0 || ends >= THREAD_RIDE_MAX)
+        return true;
+    if (ends > 0 && s->ride_until_ns == 0)
+        s->ride_until_ns = now_ns + THREAD_RIDE_NS;
+    return ends > 0 && (now_ns >= s->ride_until_ns || now_ns < s->busy_until_ns);
+}
+
+/* Under the lock: until there is something to do, at most until the next look for house-keeping. */
+static void take_wait(struct sql_store *s)
+{
+    uint64_t now_ns = sql_clock_ns(), idle_until_ns = now_ns + THREAD_IDLE_NS;
+    while (!take_is_due(s, now_ns) && now_ns < idle_until_ns) {
+        s->is_riding = ring_count(&s->ends) > 0;
+        uint64_t until_ns = s->is_riding ? s->ride_until_ns : idle_until_ns;
+        struct timespec until = {.tv_sec = (time_t)(until_ns / WEIR_NS_PER_S),
+                                 .tv_nsec = (long)(until_ns % WEIR_NS_PER_S)};
+        s->is_waiting = true;
+        pthread_cond_timedwait(&s->wake, &s->lock, &until);
+        now_ns = sql_clock_ns();
+    }
+    s->is_waiting = s->is_riding = false;
+}
+
+/* Waits for operations when it may. true: there is a batch. */
 static bool thread_take(struct sql_store *s, bool may_wait)
 {
-    struct timespec until;
     pthread_mutex_lock(&s->lock);
-    if (may_wait && !s->is_closing && ring_count(&s->ends) + ring_count(&s->others) == 0) {
-        uint64_t until_ns = sql_clock_ns() + THREAD_IDLE_NS;
-        until.tv_sec = (time_t)(until_ns / WEIR_NS_PER_S);
-        until.tv_nsec = (long)(until_ns % WEIR_NS_PER_S);
-        s->is_waiting = true;
-        while (!s->is_closing && ring_count(&s->ends) + ring_count(&s->others) == 0 &&
-               pthread_cond_timedwait(&s->wake, &s->lock, &until) != ETIMEDOUT)
-            ;
-        s->is_waiting = false;
-    }
+    if (may_wait)
+        take_wait(s);
+    s->ride_until_ns = 0;
     /* With a batch of voids before them, they wait: so voids never grow beyond two batches. */
     uint32_t max = s->voids_count < SQL_BATCH_MAX ? SQL_BATCH_MAX : s->batch_count;
     while (s->batch_count < max && ring_count(&s->ends) > 0)
@@ -168,6 +191,8 @@ static bool batch_apply(struct sql_store *s)
             e->scope = e->op.ledger.scope;
         } else if (!sql_apply(s, e)) {
             return false;
+        } else if (e->result == WEIR_LEDGER_BUSY) {
+            s->busy_until_ns = sql_clock_ns() + THREAD_BUSY_NS;
         }
     }
     return sql_balances_set(s) && sql_usage_flush(s) &&

@@ -7,8 +7,8 @@
  *   weir_store_submit(op) --> [queue] --> rules of core/ledger --> [answers] --> weir_store_collect
  *
  * The contract, for the caller:
- *   - Collect once each turn of the loop, and whenever weir_store_fd is readable, until fewer
- *     answers come than were asked for.
+ *   - Collect once each turn of the loop, after the turn's submits (a store may begin to work only
+ *     then), and whenever weir_store_fd is readable, until fewer answers come than were asked for.
  *   - Act on a HELD only when its answer has been collected: no byte goes upstream before that.
  *   - Submit the SETTLE or VOID of a hold after the answer to its RESERVE, never before: within a
  *     batch settles and voids are applied first, so that what they free can be reserved again.
