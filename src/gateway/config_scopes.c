@@ -213,6 +213,28 @@ static const char *not_served(const struct weir_config_upstream *fallback, const
     return NULL;
 }
 
+/* Who else may serve what was sent to a fallback, and is charged to its scope, which has no limit. */
+static void check_fallback_others(struct weir_loader *loader, const struct weir_config_scope *scope)
+{
+    const struct weir_config *config = loader->config;
+    const struct weir_config_upstream *to = &config->upstreams[scope->fallback_index];
+    struct weir_place place = weir_loader_place(loader, &scope->fallback);
+    for (uint32_t i = 0; i < config->upstreams_count; i++)
+        if (i != scope->fallback_index && config->upstreams[i].pool_index == to->pool_index) {
+            weir_loader_warn(loader, place,
+                             "upstream '%s' shares its pool with '%s': either serves what a spent "
+                             "budget sends there, without a limit",
+                             to->name ? to->name : "?",
+                             config->upstreams[i].name ? config->upstreams[i].name : "?");
+            break;
+        }
+    if (to->fallback_index != WEIR_NONE)
+        weir_loader_warn(loader, place,
+                         "upstream '%s' has a fallback of its own: while its breaker is open, '%s' "
+                         "serves what a spent budget sends there, without a limit",
+                         to->name ? to->name : "?", to->fallback);
+}
+
 /* Compares a scope's fallback with every upstream that its requests may have been meant for. */
 static void check_fallback_api(struct weir_loader *loader, const struct weir_config_scope *scope)
 {
@@ -230,7 +252,9 @@ static void check_fallback_api(struct weir_loader *loader, const struct weir_con
                          "there is no other pool than that of upstream '%s': a spent budget would "
                          "change nothing",
                          to->name ? to->name : "?");
-    else if (missing)
+    else
+        check_fallback_others(loader, scope);
+    if (is_elsewhere && missing)
         weir_loader_warn(
             loader, place,
             "upstream '%s' does not speak the API '%s': once the budget is spent, such "

@@ -521,6 +521,15 @@ static void config__warnings__are_told_with_their_place(void **state)
         {UP "- {name: b, url: 'http://h'}\nscopes:\n"
             "- {name: s, granted: 5, on_exhausted: {fallback: b}}\n",
          ""},
+        {UP
+         "- {name: b, url: 'http://h', pool: p}\n- {name: c, url: 'http://h', pool: p}\nscopes:\n"
+         "- {name: s, granted: 5, on_exhausted: {fallback: b}}\n",
+         "7:50: warning: upstream 'b' shares its pool with 'c': either serves what a spent budget "
+         "sends there, without a limit\n"},
+        {UP "- {name: b, url: 'http://h', fallback: a}\nscopes:\n"
+            "- {name: s, granted: 5, on_exhausted: {fallback: b}}\n",
+         "6:50: warning: upstream 'b' has a fallback of its own: while its breaker is open, 'a' "
+         "serves what a spent budget sends there, without a limit\n"},
         {UP "- {name: b, url: 'http://h', models: [gpt-4*]}\n"
             "tenants:\n- {name: t, scope: s/t, models: [gpt-4o]}\n- {name: u, scope: s}\n"
             "scopes:\n- {name: s, granted: 5, on_exhausted: {fallback: b}}\n"
