@@ -3,28 +3,13 @@
 // A gateway's ledger lies in its state folder. Its admin port is free and known only once it runs, so
 // the commands get a configuration of their own beside the gateway's, with that port in it.
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import { chatAnswer, claim, postChat, until, weirBinary, within } from './support.mjs';
-
-const RUN_MS = 20_000;
+import { chatAnswer, claim, postChat, until, weir } from './support.mjs';
 
 // ---- the command ----
-
-// Runs `weir ARGS` while this process goes on serving: { status, out, err }.
-async function weir(state, args) {
-  const child = spawn(weirBinary, args, { env: { ...process.env, WEIR_STATE: state }, stdio: ['ignore', 'pipe', 'pipe'] });
-  let out = '';
-  let err = '';
-  child.stdout.setEncoding('utf8').on('data', (text) => (out += text));
-  child.stderr.setEncoding('utf8').on('data', (text) => (err += text));
-  const ended = new Promise((resolve) => child.on('close', (status) => resolve(status)));
-  const status = await within(RUN_MS, `weir ${args.join(' ')}`, ended);
-  assert.doesNotMatch(err, /Sanitizer|runtime error:|should be impossible/);
-  return { status, out, err };
-}
 
 const ledger = (state, ...args) => weir(state, ['ledger', ...args]);
 

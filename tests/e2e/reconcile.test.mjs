@@ -1,28 +1,15 @@
 // `weir ledger reconcile`: the books against a provider's export, at rest and through a running
 // gateway, and after a gateway was killed in the middle of an answer.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { chatAnswer, claim, open, jsonHeaders, chatBody, EventReader, postChat, until, weirBinary, within } from './support.mjs';
+import { chatAnswer, claim, open, jsonHeaders, chatBody, EventReader, postChat, until, weir } from './support.mjs';
 
 const samples = fileURLToPath(new URL('../data/wire/usage/', import.meta.url));
 const HOUR = 3600;
 
 // ---- commands ----
-
-async function weir(state, args) {
-  const child = spawn(weirBinary, args, { env: { ...process.env, WEIR_STATE: state }, stdio: ['ignore', 'pipe', 'pipe'] });
-  let out = '';
-  let err = '';
-  child.stdout.setEncoding('utf8').on('data', (text) => (out += text));
-  child.stderr.setEncoding('utf8').on('data', (text) => (err += text));
-  const ended = new Promise((resolve) => child.on('close', (status) => resolve(status)));
-  const status = await within(20_000, `weir ${args.join(' ')}`, ended);
-  assert.doesNotMatch(err, /Sanitizer|runtime error:|should be impossible/);
-  return { status, out, err };
-}
 
 const ledger = (it, ...args) => weir(it.state, ['ledger', ...args, '-c', it.file]);
 // The samples are older than any ledger made here: --from says that they are meant.

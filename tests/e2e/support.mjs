@@ -59,6 +59,21 @@ export function within(ms, what, promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
+// ---- commands ----
+
+// Runs `weir ARGS` while this process goes on serving: { status, out, err }.
+export async function weir(state, args) {
+  const child = spawn(weirBinary, args, { env: { ...process.env, WEIR_STATE: state }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '';
+  let err = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => (out += text));
+  child.stderr.setEncoding('utf8').on('data', (text) => (err += text));
+  const ended = new Promise((resolve) => child.on('close', (status) => resolve(status)));
+  const status = await within(READY_MS, `weir ${args.join(' ')}`, ended);
+  assert.doesNotMatch(err, /Sanitizer|runtime error:|should be impossible/);
+  return { status, out, err };
+}
+
 // ---- processes ----
 
 class Process {
