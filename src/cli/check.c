@@ -36,11 +36,13 @@ void cli_print_problems(const struct weir_config_problems *problems)
             fprintf(stderr, "%s: ", problem->where);
         fprintf(stderr, "%s%s\n", problem->is_warning ? "warning: " : "", problem->text);
     }
-    uint32_t shown = 0;
+    uint32_t warnings = 0;
     for (uint32_t i = 0; i < problems->count; i++)
-        shown += !problems->list[i].is_warning;
-    if (problems->errors > shown)
-        fprintf(stderr, "and %u more\n", problems->errors - shown);
+        warnings += problems->list[i].is_warning;
+    if (problems->warnings > warnings)
+        fprintf(stderr, "and %u more warnings\n", problems->warnings - warnings);
+    if (problems->errors > problems->count - warnings)
+        fprintf(stderr, "and %u more errors\n", problems->errors - (problems->count - warnings));
 }
 
 /* Why the gateway would not start with this, or NULL. */

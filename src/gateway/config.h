@@ -310,7 +310,7 @@ struct weir_config_problem {
 struct weir_config_problems {
     struct weir_config_problem *list;
     uint32_t count;
-    uint32_t errors; /* those that are not warnings */
+    uint32_t errors, warnings; /* all of them: the list has the first 200 of each */
 };
 
 /* A quick flag of `weir serve`, as in {"--rate", "2/s"}. */

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 enum {
-    PROBLEMS_MAX = 200, /* after that only their number is of interest */
+    PROBLEMS_MAX = 200, /* errors, and warnings; after that only their number is of interest */
     BLOCK_BYTES = 16 << 10,
     SECRET_BYTES = 64 << 10
 };
@@ -135,9 +135,7 @@ static void add_problem(struct weir_loader *loader, struct weir_place place, boo
                         const char *format, va_list arguments)
 {
     struct weir_config_problems *problems = loader->problems;
-    if (!is_warning)
-        problems->errors++;
-    if (problems->count == PROBLEMS_MAX)
+    if (++*(is_warning ? &problems->warnings : &problems->errors) > PROBLEMS_MAX)
         return;
     char *text = NULL;
     if (vasprintf(&text, format, arguments) < 0)

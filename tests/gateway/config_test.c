@@ -555,6 +555,28 @@ static void config__warnings__are_told_with_their_place(void **state)
     }
 }
 
+/* However much there is to be warned of, what must be mended is told. */
+static void config__an_error_after_many_warnings__is_told(void **state)
+{
+    (void)state;
+    enum { SCOPES = 300, ROW = 80 };
+    char text[SCOPES * ROW + 256], said[SCOPES * 256];
+    size_t used = (size_t)snprintf(text, sizeof text, UP "scopes:\n");
+    for (int i = 0; i < SCOPES; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used,
+                             "- {name: s%d, granted: 5, period: day, on_exhausted: queue}\n", i);
+    snprintf(text + used, sizeof text - used, "- {name: last, granted: 5, zone: UTC}\n");
+    struct weir_config_problems problems = {0};
+    CHECK(load_text(text, &problems) == NULL);
+    CHECK_INT(problems.errors, 1);
+    CHECK_INT(problems.warnings, SCOPES);
+    CHECK_INT(problems.count, 200 + 1);
+    problems_text(&problems, said, sizeof said);
+    CHECK(strstr(said, "305:34: zone is given without a period"));
+    weir_config_problems_free(&problems);
+}
+
 /* One place, whatever the folder that weir is started from. */
 static void config__the_ledgers_path__is_absolute(void **state)
 {
@@ -831,6 +853,7 @@ int main(void)
         cmocka_unit_test(config__every_field__arrives_in_the_struct),
         cmocka_unit_test(config__the_printed_one__loads_to_the_same),
         cmocka_unit_test(config__warnings__are_told_with_their_place),
+        cmocka_unit_test(config__an_error_after_many_warnings__is_told),
         cmocka_unit_test(config__the_ledgers_path__is_absolute),
         cmocka_unit_test(config__no_zone_database__says_so),
         cmocka_unit_test(config__nothing_given__is_the_embedded_default),
