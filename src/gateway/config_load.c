@@ -158,6 +158,11 @@ void weir_loader_error(struct weir_loader *loader, struct weir_place place, cons
     va_end(arguments);
 }
 
+bool weir_loader_tells(const struct weir_loader *loader)
+{
+    return loader->problems->errors < PROBLEMS_MAX;
+}
+
 void weir_loader_warn(struct weir_loader *loader, struct weir_place place, const char *format, ...)
 {
     va_list arguments;

@@ -43,6 +43,9 @@ __attribute__((format(printf, 3, 4))) void
 weir_loader_error(struct weir_loader *loader, struct weir_place place, const char *format, ...);
 __attribute__((format(printf, 3, 4))) void
 weir_loader_warn(struct weir_loader *loader, struct weir_place place, const char *format, ...);
+/* Whether one more error would be told, and not only counted: what is dear to find out, and only for
+ * its text, is asked for then only. */
+bool weir_loader_tells(const struct weir_loader *loader);
 
 /* In the order of the file. */
 void weir_loader_sort_problems(struct weir_config_problems *problems);

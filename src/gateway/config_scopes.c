@@ -23,7 +23,7 @@ static void resolve_zone(struct weir_loader *loader, struct weir_config_scope *s
             loader, place,
             "there are no time zones in %s: install tzdata, or leave zone out for UTC",
             weir_zone_database());
-    else if (weir_zone_suggest(scope->zone, near))
+    else if (weir_loader_tells(loader) && weir_zone_suggest(scope->zone, near))
         weir_loader_error(loader, place, "there is no time zone '%s'; did you mean '%s'?",
                           scope->zone, near);
     else
