@@ -224,7 +224,7 @@ uint32_t service_parse(const struct weir_ledger_request *request, struct weir_le
         i++;
     if (i == SERVICE_ROUTES) {
         *error = service_error("no such page; there are /v1/ledger, and below it holds, usage, "
-                               "journal, grant (POST) and adjust (POST)");
+                               "journal, grant (POST), adjust (POST) and clock (POST)");
         return 404;
     }
     if (request->is_post != routes[i].is_post) {

@@ -182,6 +182,13 @@ static void write_adjust_hold(struct weir_ledger_call *call, const json_t *body)
     submit(call, &op);
 }
 
+/* Whether the label is the text's own. "other" is the name of the label that a full table gives too:
+ * use of that name is there (a hold that was settled by hand), and can be corrected. */
+static bool label_is_of(uint32_t label, const char *text)
+{
+    return label != WEIR_LABEL_OTHER || strcmp(text, "other") == 0;
+}
+
 /* The use that an adjustment corrects, when the body says: the usage table remembers it. */
 static bool take_usage(struct weir_ledger_call *call, const json_t *body,
                        struct weir_store_usage *usage)
@@ -223,7 +230,7 @@ static bool take_usage(struct weir_ledger_call *call, const json_t *body,
     usage->upstream = weir_store_label(store, upstream);
     usage->model = weir_store_label(store, model);
     usage->utc_hour = hour;
-    if (usage->upstream == WEIR_LABEL_OTHER || usage->model == WEIR_LABEL_OTHER) {
+    if (!label_is_of(usage->upstream, upstream) || !label_is_of(usage->model, model)) {
         service_reply(call, 503,
                       service_error("the ledger has no room for another name of an upstream or a "
                                     "model, so this could not be found again"));

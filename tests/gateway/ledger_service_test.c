@@ -247,6 +247,8 @@ static const struct {
      "usage goes with a scope, not with a hold"},
     {"/v1/ledger?scope=class", NULL, 200, "\"used_tok\":500"},
     {ADJUST, USAGE("-2", "\"up\"", "9", "3", "-5"), 200, "\"used_tok\":498"},
+    {ADJUST, USAGE("2", "\"other\"", "9", "1", "1"), 200, "\"used_tok\":500"},
+    {ADJUST, USAGE("2", "\"\"", "9", "1", "1"), 503, "no room for another name"},
     {ADJUST, "{\"hold\":5,\"tokens\":5,\"reason\":\"x\"}", 400, "a string of digits"},
     {ADJUST, "{\"hold\":\"5x\",\"tokens\":5,\"reason\":\"x\"}", 400, "a string of digits"},
     {ADJUST, "{\"hold\":\"18446744073709551616\",\"tokens\":5,\"reason\":\"x\"}", 400, "of digits"},
