@@ -5,7 +5,10 @@
  *   upcall.c  the upstream's side: calls, answers passed on, usage observed
  *   forward.c the head that goes upstream
  *   refuse.c  a refusal as an HTTP answer
+ *   access.c  its line in the access log
  *   replay.c  what an idempotency key does for a request
+ *   budget.c  what becomes of a request whose budget is spent
+ *   rollover.c  begins the windows of budgets
  *   ledger_open.c  the store and its scopes
  *   gateway.c puts it together, signals, drain
  *

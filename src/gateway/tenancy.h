@@ -30,8 +30,8 @@ struct weir_tenancy;
 #define WEIR_TENANT_NAME_BYTES 64
 #define WEIR_LIMITER_IDLE_ANSWERS 100u
 
-/* g: its flow and ledger are told of each tenant. Owns: the
- * caller; all that is given must outlive it. */
+/* g: its flow and ledger are told of each tenant. Owns: the caller; all that is given must outlive
+ * it. */
 struct weir_tenancy *weir_tenancy_create(const struct weir_config *config, struct weir_keys *keys,
                                          const uint8_t secret[32], struct weir_gateway *g,
                                          uint64_t now_ns);
