@@ -103,18 +103,30 @@ static int compare_ids(const void *left, const void *right)
     return by ? by : (a->scope == NULL) - (b->scope == NULL); /* scopes first */
 }
 
+static bool weights_make(struct reconcile_weights *w, size_t scopes)
+{
+    w->of = reconcile_zeroed(scopes, sizeof *w->of);
+    w->list = reconcile_zeroed(scopes, sizeof *w->list);
+    return w->of && w->list;
+}
+
+static void weights_free(struct reconcile_weights *w)
+{
+    free(w->of);
+    free(w->list);
+}
+
 static bool gather_owners(struct weir_reconcile_private *p)
 {
     const struct weir_reconcile_input *in = p->in;
     p->parents = reconcile_zeroed(p->scopes.count, sizeof *p->parents);
     p->scope_is_mapped = reconcile_zeroed(p->scopes.count, sizeof *p->scope_is_mapped);
     p->upstream_is_mapped = reconcile_zeroed(p->upstreams.count, sizeof *p->upstream_is_mapped);
-    p->weights = reconcile_zeroed(p->scopes.count, sizeof *p->weights);
-    p->line_unsure = reconcile_zeroed(p->scopes.count, sizeof *p->line_unsure);
-    p->line_used = reconcile_zeroed(p->scopes.count, sizeof *p->line_used);
     p->ids = reconcile_zeroed(in->ids_count, sizeof *p->ids);
-    if (!p->parents || !p->scope_is_mapped || !p->upstream_is_mapped || !p->weights ||
-        !p->line_unsure || !p->line_used || !p->ids)
+    if (!p->parents || !p->scope_is_mapped || !p->upstream_is_mapped || !p->ids ||
+        !weights_make(&p->in_window, p->scopes.count) ||
+        !weights_make(&p->in_line[0], p->scopes.count) ||
+        !weights_make(&p->in_line[1], p->scopes.count))
         return false;
     for (size_t i = 0; i < p->scopes.count; i++)
         p->parents[i] = WEIR_NONE;
@@ -414,9 +426,9 @@ void weir_reconcile_free(struct weir_reconcile *r)
     free(p->spans);
     free(p->entries);
     free(p->lapses);
-    free(p->weights);
-    free(p->line_unsure);
-    free(p->line_used);
+    weights_free(&p->in_window);
+    weights_free(&p->in_line[0]);
+    weights_free(&p->in_line[1]);
     free(p);
     free(r->groups);
     free(r->lines);

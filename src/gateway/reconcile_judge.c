@@ -304,18 +304,33 @@ struct stretch {
     size_t span; /* SIZE_MAX: of every window */
 };
 
-/* Adds up what the scopes have in a stretch, into weights (of every scope, all 0). Unsure is what was
- * booked without the provider's own count. Returns the sum. */
+static void weights_add(struct reconcile_weights *w, uint32_t scope, int64_t tok)
+{
+    if (w->of[scope] == 0)
+        w->list[w->list_count++] = scope;
+    w->of[scope] += tok;
+}
+
+static int compare_scopes(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* What the scopes have in a stretch, instead of what weights had before. Unsure is what was booked
+ * without the provider's own count. Returns the sum. */
 static int64_t weigh(const struct weir_reconcile_private *p, const struct stretch *s,
-                     enum weight by, int64_t *weights)
+                     enum weight by, struct reconcile_weights *weights)
 {
     int64_t sum = 0;
+    for (; weights->list_count > 0; weights->list_count--)
+        weights->of[weights->list[weights->list_count - 1]] = 0;
     for (size_t i = s->first; i < s->end; i++) {
         const struct reconcile_entry *entry = &p->entries[i];
         int64_t tok = by == WEIGHT_USED ? total_tok(&entry->sums) : entry->estimated_tok;
         if (entry->is_theirs || entry->is_correction || tok <= 0)
             continue;
-        weights[entry->scope] += tok;
+        weights_add(weights, entry->scope, tok);
         sum += tok;
     }
     for (size_t i = 0; by == WEIGHT_UNSURE && i < p->lapses_count; i++) {
@@ -324,9 +339,11 @@ static int64_t weigh(const struct weir_reconcile_private *p, const struct stretc
         if (lapse->group_key != p->entries[s->first].group_key || tok <= 0 ||
             (s->span != SIZE_MAX && lapse->span != s->span))
             continue;
-        weights[lapse->scope] += tok;
+        weights_add(weights, lapse->scope, tok);
         sum += tok;
     }
+    if (weights->list_count > 1)
+        qsort(weights->list, weights->list_count, sizeof *weights->list, compare_scopes);
     return sum;
 }
 
@@ -339,20 +356,19 @@ static int64_t share(int64_t amount, int64_t weight, int64_t sum)
 
 /* Divides a correction among scopes by their weights; what rounding leaves goes to the largest. */
 static bool divide(struct weir_reconcile *r, struct weir_reconcile_private *p,
-                   const struct weir_reconcile_correction *whole, const int64_t *weights,
-                   int64_t sum)
+                   const struct weir_reconcile_correction *whole,
+                   const struct reconcile_weights *weights, int64_t sum)
 {
     int64_t input_left = whole->input_tok, output_left = whole->output_tok;
     size_t first = r->corrections_count, largest = first;
-    uint32_t heaviest = 0;
-    for (uint32_t i = 0; i < p->scopes.count; i++) {
+    uint32_t heaviest = weights->list[0];
+    for (size_t i = 0; i < weights->list_count; i++) {
         struct weir_reconcile_correction part = *whole;
-        if (weights[i] == 0)
-            continue;
-        heaviest = weights[i] > weights[heaviest] ? i : heaviest;
-        part.scope = p->scopes.list[i];
-        part.input_tok = share(whole->input_tok, weights[i], sum);
-        part.output_tok = share(whole->output_tok, weights[i], sum);
+        uint32_t scope = weights->list[i];
+        heaviest = weights->of[scope] > weights->of[heaviest] ? scope : heaviest;
+        part.scope = p->scopes.list[scope];
+        part.input_tok = share(whole->input_tok, weights->of[scope], sum);
+        part.output_tok = share(whole->output_tok, weights->of[scope], sum);
         input_left -= part.input_tok;
         output_left -= part.output_tok;
         size_t before = r->corrections_count;
@@ -373,20 +389,17 @@ static bool divide(struct weir_reconcile *r, struct weir_reconcile_private *p,
     return add_correction(r, p, &part);
 }
 
-/* What a line's scopes have in all of its windows, made when it is first asked for. */
+/* Of what a line's scopes have in all of its windows (in_line), which is made when it is first asked
+ * for. */
 struct line_weights {
     struct stretch line;
-    int64_t *weights[2]; /* by enum weight, of every scope */
-    int64_t sums[2];     /* -1: not made yet */
+    int64_t sums[2]; /* by enum weight; -1: not made yet */
 };
 
-static int64_t line_weigh(const struct weir_reconcile_private *p, struct line_weights *l,
-                          enum weight by)
+static int64_t line_weigh(struct weir_reconcile_private *p, struct line_weights *l, enum weight by)
 {
-    if (l->sums[by] < 0) {
-        memset(l->weights[by], 0, p->scopes.count * sizeof *l->weights[by]);
-        l->sums[by] = weigh(p, &l->line, by, l->weights[by]);
-    }
+    if (l->sums[by] < 0)
+        l->sums[by] = weigh(p, &l->line, by, &p->in_line[by]);
     return l->sums[by];
 }
 
@@ -404,13 +417,12 @@ static bool correct_window(struct weir_reconcile *r, struct weir_reconcile_priva
                                               .output_tok = -window->left_output_tok};
     int64_t need = weir_max_i64(-whole.input_tok, 0) + weir_max_i64(-whole.output_tok, 0);
     for (enum weight by = WEIGHT_UNSURE; by <= WEIGHT_USED; by++) {
-        memset(p->weights, 0, p->scopes.count * sizeof *p->weights);
-        int64_t sum = weigh(p, in_window, by, p->weights);
+        int64_t sum = weigh(p, in_window, by, &p->in_window);
         if (sum > 0 && (sum >= need || by == WEIGHT_USED))
-            return divide(r, p, &whole, p->weights, sum);
+            return divide(r, p, &whole, &p->in_window, sum);
         sum = line_weigh(p, line, by);
         if (sum > 0 && (sum >= need || by == WEIGHT_USED))
-            return divide(r, p, &whole, line->weights[by], sum);
+            return divide(r, p, &whole, &p->in_line[by], sum);
     }
     whole.scope = r->groups[any->group].scope; /* NULL: nobody is known */
     return add_correction(r, p, &whole);
@@ -421,9 +433,7 @@ static bool correct_line(struct weir_reconcile *r, struct weir_reconcile_private
                          size_t end)
 {
     const struct weir_reconcile_line *line = &r->lines[p->entries[first].line];
-    struct line_weights weights = {.line = {first, end, SIZE_MAX},
-                                   .weights = {p->line_unsure, p->line_used},
-                                   .sums = {-1, -1}};
+    struct line_weights weights = {.line = {first, end, SIZE_MAX}, .sums = {-1, -1}};
     struct stretch at = {first, first, 0};
     for (size_t i = 0; i < line->windows_count; i++) {
         const struct weir_reconcile_window *window = &r->windows[line->windows + i];

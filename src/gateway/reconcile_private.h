@@ -30,6 +30,13 @@ struct reconcile_lapse {
     uint32_t scope;
 };
 
+/* Tokens of the few scopes that have any in a stretch, of a hundred thousand that there may be. */
+struct reconcile_weights {
+    int64_t *of;    /* by scope; 0 but for those in list */
+    uint32_t *list; /* ascending */
+    size_t list_count;
+};
+
 struct weir_reconcile_private {
     const struct weir_reconcile_input *in;
     struct reconcile_names scopes, upstreams;
@@ -43,8 +50,8 @@ struct weir_reconcile_private {
     size_t entries_count;
     struct reconcile_lapse *lapses;
     size_t lapses_count;
-    int64_t *weights; /* of scopes: what a correction is divided by, in a window ... */
-    int64_t *line_unsure, *line_used; /* ... and in the line at hand */
+    /* What a correction is divided by: in a window, and in the line at hand by enum weight. */
+    struct reconcile_weights in_window, in_line[2];
     size_t corrections_cap;
 };
 
