@@ -15,9 +15,9 @@
 #include "store/sqlite_inside.h"
 
 #define THREAD_IDLE_NS (250 * WEIR_NS_PER_MS) /* between looks for house-keeping */
-#define THREAD_RIDE_NS (2 * WEIR_NS_PER_MS) /* how long ends of holds wait for a sync to share */
-#define THREAD_RIDE_MAX (SQL_BATCH_MAX / 2) /* and how many of them */
-#define THREAD_BUSY_NS (1 * WEIR_NS_PER_S)  /* after a BUSY they do not */
+#define THREAD_RIDE_NS (2 * WEIR_NS_PER_MS)   /* how long ends of holds wait for a sync to share */
+#define THREAD_RIDE_MAX (SQL_BATCH_MAX / 2)   /* and how many of them */
+#define THREAD_BUSY_NS (1 * WEIR_NS_PER_S)    /* after a BUSY they do not */
 #define THREAD_LATE_NS (5 * WEIR_NS_PER_S)    /* and how long its rounds let others go first */
 #define THREAD_BACKOFF_NS (100 * WEIR_NS_PER_MS)
 #define THREAD_BACKOFF_MAX_NS (5 * WEIR_NS_PER_S)
@@ -355,10 +355,11 @@ static void thread_forget_again(struct sql_store *s)
             s->slots[e->op.ledger.scope].is_left = kind == WEIR_LEDGER_SCOPE_FORGET;
     }
     for (uint32_t i = 0; i < s->batch_count; i++) {
-        uint32_t slot = s->entries[s->batch[i]].op.ledger.scope;
-        if (s->entries[s->batch[i]].op.ledger.kind != WEIR_LEDGER_SCOPE_FORGET ||
+        const struct sql_entry *e = &s->entries[s->batch[i]];
+        uint32_t slot = e->op.ledger.scope;
+        if (e->op.ledger.kind != WEIR_LEDGER_SCOPE_FORGET || e->result != WEIR_LEDGER_DONE ||
             !s->slots[slot].is_left)
-            continue;
+            continue; /* any number may have been asked to be forgotten */
         struct weir_ledger_answer answer = weir_ledger_scope_forget(s->ledger, slot);
         WEIR_INVARIANT(answer.result == WEIR_LEDGER_DONE);
         sql_ids_drop(s, slot);
