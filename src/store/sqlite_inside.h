@@ -170,10 +170,10 @@ struct sql_store {
     size_t ledger_bytes;
     struct weir_ledger_limits limits;
     uint32_t live_max;                                 /* held and lapsed holds */
-    uint64_t results_before[WEIR_LEDGER_RESULT_COUNT]; /* before memory was thrown away */
-    uint64_t clipped_before;
-    int64_t counted_before; /* by finished holds of this run that memory has not loaded again */
-    int64_t counted_doubt;  /* in all, if the commit that failed is durable */
+    uint64_t results_before[WEIR_LEDGER_RESULT_COUNT]; /* added to what memory counts: see */
+    uint64_t clipped_before;                           /* sql_count_on */
+    int64_t counted_before;
+    struct weir_ledger_stats doubt; /* the counts, if the commit that failed is durable */
     struct sql_slot *slots;
     struct sql_ids ids;
     uint64_t hold_highest; /* a higher id was never seen, so the file cannot know it */
@@ -347,6 +347,9 @@ WEIR_MUST_USE bool sql_load_hold(struct sql_store *s, const struct sql_hold *hol
 /* The balance of a slot in a window, from the file; none there is fine. */
 WEIR_MUST_USE bool sql_load_balance(struct sql_store *s, uint32_t slot, uint64_t window);
 void sql_ledger_drop(struct sql_store *s);
+/* Counts go on from there: memory has just been loaded, which counts its scopes and live holds and
+ * knows of nothing before. */
+void sql_count_on(struct sql_store *s, const struct weir_ledger_stats *from);
 
 /* ---- sqlite_keep.c ---- */
 

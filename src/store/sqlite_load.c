@@ -135,16 +135,21 @@ static bool load_ledger_new(struct sql_store *s)
 
 void sql_ledger_drop(struct sql_store *s)
 {
-    struct weir_ledger_stats stats;
     if (!s->ledger)
         return;
-    weir_ledger_stats(s->ledger, &stats);
-    for (int i = 0; i < WEIR_LEDGER_RESULT_COUNT; i++)
-        s->results_before[i] += stats.results[i];
-    s->clipped_before += stats.clipped;
     munmap(s->ledger_mem, s->ledger_bytes);
     s->ledger = NULL;
     s->ledger_mem = NULL;
+}
+
+void sql_count_on(struct sql_store *s, const struct weir_ledger_stats *from)
+{
+    struct weir_ledger_stats loaded;
+    weir_ledger_stats(s->ledger, &loaded);
+    for (int i = 0; i < WEIR_LEDGER_RESULT_COUNT; i++)
+        s->results_before[i] = from->results[i] - loaded.results[i];
+    s->clipped_before = from->clipped - loaded.clipped;
+    s->counted_before = from->counted_tok - loaded.counted_tok;
 }
 
 static bool load_balance(struct sql_store *s, uint32_t slot, uint64_t window, bool *found)
@@ -466,6 +471,8 @@ bool sql_load_start(struct sql_store *s)
     bool done = load_start(s, &held);
     if (!done)
         sql_rollback(s);
+    if (done)
+        sql_count_on(s, &(struct weir_ledger_stats){0});
     s->is_started = done;
     free(held.ids);
     free(held.booked);

@@ -87,13 +87,19 @@ static void publish_slot(struct sql_store *s, uint32_t slot)
     s->slots[slot].is_touched = false;
 }
 
+/* What was counted since the start, memory's part of it as it is now. */
+static void stats_now(const struct sql_store *s, struct weir_ledger_stats *stats)
+{
+    weir_ledger_stats(s->ledger, stats);
+    for (int i = 0; i < WEIR_LEDGER_RESULT_COUNT; i++)
+        stats->results[i] += s->results_before[i];
+    stats->clipped += s->clipped_before;
+    stats->counted_tok += s->counted_before;
+}
+
 static void publish_numbers(struct sql_store *s)
 {
-    weir_ledger_stats(s->ledger, &s->stats);
-    for (int i = 0; i < WEIR_LEDGER_RESULT_COUNT; i++)
-        s->stats.results[i] += s->results_before[i];
-    s->stats.clipped += s->clipped_before;
-    s->stats.counted_tok += s->counted_before;
+    stats_now(s, &s->stats);
     s->status.batches = s->batches;
     s->status.ops = s->ops;
     s->status.rows_written = s->rows_written;
@@ -316,10 +322,8 @@ static void batch_keep(struct sql_store *s)
 static void thread_poison(struct sql_store *s)
 {
     char trouble[SQL_TEXT_BYTES];
-    struct weir_ledger_stats applied;
     bool is_new = !atomic_exchange(&s->is_poisoned, true);
-    weir_ledger_stats(s->ledger, &applied);
-    s->counted_doubt = s->counted_before + applied.counted_tok;
+    stats_now(s, &s->doubt);
     sql_usage_drop(s);
     sql_keep_restart(s);
     sql_rollback(s);
@@ -333,15 +337,6 @@ static void thread_poison(struct sql_store *s)
     batch_keep(s);
     thread_refuse(s, true);
     sql_file_close(s);
-}
-
-/* What this run counted goes on from where it was: memory counts its live holds only, when they are
- * loaded. */
-static void thread_count_on(struct sql_store *s, bool is_durable)
-{
-    struct weir_ledger_stats loaded;
-    weir_ledger_stats(s->ledger, &loaded);
-    s->counted_before = (is_durable ? s->counted_doubt : s->stats.counted_tok) - loaded.counted_tok;
 }
 
 /* The batch is durable, and with it scopes that it forgot: memory has loaded them from their rows. */
@@ -372,7 +367,7 @@ static void thread_resolve(struct sql_store *s)
     bool is_durable = s->file.seq >= s->doubt_seq;
     s->doubt_seq = INT64_MAX;
     s->voids_begun = 0;
-    thread_count_on(s, is_durable);
+    sql_count_on(s, is_durable ? &s->doubt : &s->stats);
     if (is_durable)
         thread_forget_again(s);
     sql_publish_all(s);

@@ -61,6 +61,14 @@ static void wait_available(struct rig *r, bool is_available)
     fail_msg("still %savailable after 20 s", is_available ? "un" : "");
 }
 
+/* Answers are counted once, however often the operation was applied. */
+static void check_counted(struct rig *r, enum weir_ledger_result result, uint64_t count)
+{
+    struct weir_ledger_stats stats;
+    weir_store_stats(r->st, &stats);
+    CHECK_INT(stats.results[result], count);
+}
+
 /* The first batch has begun and waits at the gate: what comes now is in the next one. */
 static void begin_batch(struct rig *r, uint32_t scope)
 {
@@ -359,6 +367,9 @@ static void outage__failed_commit_is_durable_after_all__answers_stand(void **sta
     RIG_DO(&r, SETTLE, scope, unknown, 5, SAME);
     RIG_DO(&r, SETTLE, scope, a, 7, SAME);
     CHECK_INT(rig_totals(&r, scope).committed_tok, 1 + 7 + 5 + 100);
+    check_counted(&r, WEIR_LEDGER_SETTLED, 1);
+    check_counted(&r, WEIR_LEDGER_UNMATCHED, 1);
+    check_counted(&r, WEIR_LEDGER_DONE, 3); /* the scope and two adjustments */
     rig_close(&r);
     char sql[100];
     snprintf(sql, sizeof sql, "SELECT coalesce(max(state), 3) FROM hold WHERE id = %llu",
@@ -392,6 +403,8 @@ static void outage__asks_behind_a_failed_batch__are_refused_at_once(void **state
     expect(&r, WEIR_LEDGER_ADJUST, 0, "done");
     expect(&r, WEIR_LEDGER_ADJUST, 0, "done");
     RIG_TOTALS(&r, scope, 10, 6, 0);
+    check_counted(&r, WEIR_LEDGER_DONE, 3); /* the scope and two adjustments */
+    check_counted(&r, WEIR_LEDGER_HELD, 1); /* what was taken back was not told */
     rig_end(&r);
 }
 
