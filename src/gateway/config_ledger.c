@@ -44,13 +44,14 @@ static void check_place(struct weir_loader *loader, struct weir_place place, con
         return;
     }
     if (!S_ISDIR(about.st_mode)) {
-        weir_loader_error(loader, place, "'%s' is a file: no ledger can lie in it", folder);
+        weir_loader_error(loader, place,
+                          "'%s' is a file: no ledger can lie in it; name one in a folder", folder);
         return;
     }
     if (access(*folder ? folder : "/", W_OK) != 0)
         weir_loader_warn(loader, place,
                          "this user cannot write to '%s', where the ledger keeps its log and its "
-                         "lock beside it: %s",
+                         "lock beside it: %s; let it, or name another folder",
                          *folder ? folder : "/", strerror(errno));
     if (stat(path, &about) != 0) {
         if (errno != ENOENT)
@@ -60,7 +61,7 @@ static void check_place(struct weir_loader *loader, struct weir_place place, con
         weir_loader_error(loader, place, "'%s' is a folder; name a file in it, as in %s/ledger.db",
                           path, path);
     } else if (!S_ISREG(about.st_mode)) {
-        weir_loader_error(loader, place, "'%s' is not a plain file", path);
+        weir_loader_error(loader, place, "'%s' is not a plain file; name one, or memory", path);
     }
 }
 
@@ -106,7 +107,8 @@ void weir_config_finish_ledger(struct weir_loader *loader)
         return;
     size_t bytes = strlen(ledger->path);
     if (bytes > 4000)
-        weir_loader_error(loader, place, "the ledger's path is longer than 4000 bytes");
+        weir_loader_error(loader, place,
+                          "the ledger's path is longer than 4000 bytes: name a shorter one");
     else if (ledger->path[bytes - 1] == '/')
         weir_loader_error(loader, place, "'%s' is a folder; name a file in it, as in %sledger.db",
                           ledger->path, ledger->path);

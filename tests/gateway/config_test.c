@@ -99,10 +99,10 @@ static const struct {
      "4:9: the ledger's folder '/nonexistent' cannot be reached: No such file or directory; make "
      "it, or name another\n"},
     {UP "ledger: /etc/passwd/ledger.db\n",
-     "4:9: '/etc/passwd' is a file: no ledger can lie in it\n"},
+     "4:9: '/etc/passwd' is a file: no ledger can lie in it; name one in a folder\n"},
     {UP "ledger: /tmp\n", "4:9: '/tmp' is a folder; name a file in it, as in /tmp/ledger.db\n"},
     {UP "ledger: /tmp/\n", "4:9: '/tmp/' is a folder; name a file in it, as in /tmp/ledger.db\n"},
-    {UP "ledger: /dev/null\n", "4:9: '/dev/null' is not a plain file\n"},
+    {UP "ledger: /dev/null\n", "4:9: '/dev/null' is not a plain file; name one, or memory\n"},
     {UP "ledger: {path: /tmp/x.db, keep_finished: 0}\n",
      "4:42: keep_finished must be a duration (250ms, 5s, 10m, 1h) between 1s and 365d, not '0' "
      "(the unit is missing)\n"},
