@@ -12,7 +12,7 @@
 static const struct cli_option key_options[] = {
     {"--weight", "N", "new: the tenant's share among those that wait, 1 to 1000 (1)", NULL},
     {"--lane", "NAME", "new: its lane (the gateway's default lane)", NULL},
-    {"--scope", "NAME", "new: the budget it is charged to (its own, unlimited)", NULL},
+    {"--scope", "NAME", "new: its budget, a scope of the configuration (its own, unlimited)", NULL},
     {"--json", NULL, "print JSON", NULL},
 };
 
@@ -21,12 +21,18 @@ static const struct cli_command key_command = {
     .usage = "new TENANT | list | revoke ID-or-TENANT",
     .summary =
         "Makes, lists and revokes weir keys. A running gateway takes changes in within seconds.",
-    .help = "`new` prints the key once; only its SHA-256 is stored, in the state directory "
-            "($WEIR_STATE).\n"
+    .help = "`new` prints the key once; only its SHA-256 is stored, in the state directory: "
+            "$WEIR_STATE,\n"
+            "else $XDG_STATE_HOME/weir, else /var/lib/weir for root and ~/.local/state/weir for "
+            "others.\n"
             "A tenant of the configuration may have any number of keys; its weight, lane and scope "
             "are\n"
-            "those of the configuration. Any other name becomes a tenant with what is given here.\n"
-            "The first key ends pass-through: from then on every request needs one.\n",
+            "those of the configuration. Any other name becomes a tenant with what is given here, "
+            "the\n"
+            "same for all its keys; while the configuration has no such scope it is refused.\n"
+            "The first key ends pass-through: from then on every request needs one.\n\n"
+            "Status 0: done. 1: no such key to revoke. 2: wrong usage, or the keys cannot be read "
+            "or written.\n",
     .options = key_options,
     .options_count = WEIR_COUNT(key_options),
     .words_max = 2,
@@ -44,11 +50,10 @@ static void print_json(json_t *value)
 static int key_new(struct weir_keys *keys, const struct cli_args *args, const char *tenant)
 {
     struct weir_key_wish wish = {.tenant = tenant,
-                                 .weight = 1,
                                  .lane = cli_value(&key_command, args, "--lane"),
                                  .scope = cli_value(&key_command, args, "--scope")};
     const char *weight = cli_value(&key_command, args, "--weight");
-    uint64_t number = 1;
+    uint64_t number = 0;
     if (weight && (!weir_value_count(weight, &number) || number < 1 || number > 1000)) {
         fprintf(stderr, "weir key: --weight must be a whole number between 1 and 1000, not '%s'\n",
                 weight);

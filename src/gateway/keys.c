@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -343,7 +344,7 @@ static bool check_wish(const struct weir_keys *keys, const struct weir_key_wish 
                       wish->tenant);
     else if (strcmp(wish->tenant, "anonymous") == 0 || strcmp(wish->tenant, "overflow") == 0)
         weir_keys_say(error, "the name %s is weir's own", wish->tenant);
-    else if (wish->weight < 1 || wish->weight > 1000)
+    else if (wish->weight > 1000)
         weir_keys_say(error, "a weight is between 1 and 1000");
     else if (wish->lane && !is_name(wish->lane, 63, "._-"))
         weir_keys_say(error, "'%.80s' is no name of a lane", wish->lane);
@@ -356,14 +357,43 @@ static bool check_wish(const struct weir_keys *keys, const struct weir_key_wish 
     return false;
 }
 
-bool weir_keys_add(struct weir_keys *keys, const struct weir_key_wish *wish,
+/* Fills in what the wish leaves open. false: the tenant's keys say otherwise than it does. */
+static bool complete_wish(const struct weir_keys *keys, struct weir_key_wish *wish,
+                          struct weir_keys_error *error)
+{
+    const struct weir_key *other = NULL;
+    for (uint32_t i = 0; i < keys->count && !other; i++)
+        if (strcmp(keys->list[i].tenant, wish->tenant) == 0)
+            other = &keys->list[i];
+    uint32_t weight = wish->weight;
+    const char *lane = wish->lane, *scope = wish->scope;
+    wish->weight = weight ? weight : other ? other->weight : 1;
+    wish->lane = lane || !other ? lane : other->lane;
+    wish->scope = scope || !other ? scope : other->scope;
+    if (!other || (wish->weight == other->weight && g_strcmp0(wish->lane, other->lane) == 0 &&
+                   g_strcmp0(wish->scope, other->scope) == 0))
+        return true;
+    weir_keys_say(error,
+                  "tenant %s has keys, with weight %u, lane %s and scope %s, and all keys of a "
+                  "tenant are alike in that: give none of these, or `weir key revoke %s` first",
+                  wish->tenant, other->weight, other->lane ? other->lane : "-",
+                  other->scope ? other->scope : "-", wish->tenant);
+    return false;
+}
+
+bool weir_keys_add(struct weir_keys *keys, const struct weir_key_wish *asked,
                    char key[WEIR_KEY_CHARS + 1], struct weir_keys_error *error)
 {
-    if (!check_wish(keys, wish, error))
+    if (!check_wish(keys, asked, error))
         return false;
     int lock = lock_store(keys, error);
     if (lock < 0)
         return false;
+    struct weir_key_wish whole = *asked, *wish = &whole;
+    if (!complete_wish(keys, wish, error)) {
+        close(lock);
+        return false;
+    }
     uint8_t digest[EVP_MAX_MD_SIZE];
     char hex[65];
     make_key(key);

@@ -67,16 +67,17 @@ bool weir_keys_were_made(const struct weir_keys *keys);
 bool weir_keys_reload_if_changed(struct weir_keys *keys);
 const char *weir_keys_trouble(const struct weir_keys *keys); /* NULL: none */
 
-/* What a new key is for. lane and scope may be NULL. */
+/* What a new key is for. What is not given is that of the tenant's other keys, if it has any. */
 struct weir_key_wish {
     const char *tenant; /* a name as in the configuration; anonymous and overflow are taken */
-    uint32_t weight;    /* 1 .. 1000 */
-    const char *lane;
-    const char *scope;
+    uint32_t weight;    /* 1 .. 1000; 0: not given */
+    const char *lane;   /* NULL: not given */
+    const char *scope;  /* NULL: not given */
 };
 
 /* Makes a key and stores its digest durably before it is told. Takes the store's lock; reads it
- * anew first, so that two commands at once lose nothing.   Fails: false and error; nothing changed.
+ * anew first, so that two commands at once lose nothing. All keys of a tenant give it the same weight,
+ * lane and scope: what is asked otherwise is refused.   Fails: false and error; nothing changed.
  */
 WEIR_MUST_USE bool weir_keys_add(struct weir_keys *keys, const struct weir_key_wish *wish,
                                  char key[WEIR_KEY_CHARS + 1], struct weir_keys_error *error);

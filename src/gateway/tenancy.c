@@ -15,10 +15,19 @@
 
 enum tenancy_origin { ORIGIN_FREE, ORIGIN_BUILTIN, ORIGIN_CONFIG, ORIGIN_KEY, ORIGIN_PASSED };
 
+/* What its first key gives a tenant that the configuration does not name. */
+struct tenancy_place {
+    uint32_t weight, lane;
+    uint32_t scope;  /* in the configuration; WEIR_NONE: its own, unlimited */
+    bool is_without; /* the key names a scope that the configuration does not have */
+};
+
 struct tenancy_entry {
     char name[WEIR_TENANT_NAME_BYTES];
     enum tenancy_origin origin;
     const struct weir_config_tenant *config; /* ORIGIN_CONFIG */
+    struct tenancy_place place;              /* ORIGIN_KEY */
+    bool is_placed;                          /* ORIGIN_KEY: by the keys as they were last read */
     uint8_t digest[TENANCY_DIGEST_BYTES];    /* ORIGIN_PASSED */
     uint32_t connections, connections_max;   /* max 0: none */
     uint64_t seen_ns;
@@ -123,25 +132,26 @@ static struct weir_rate tenancy_rate(struct weir_config_rate rate, uint64_t burs
     return (struct weir_rate){weir_config_rate_micro_per_s(rate), burst};
 }
 
-static uint32_t tenancy_lane(const struct weir_config *config, const char *name)
+/* The place of a key's tenant. Unknown means no: one whose budget is not there has none to spend from,
+ * rather than all of it. A lane that is not there is the default one: it decides nothing but order. */
+static struct tenancy_place tenancy_place(const struct weir_config *config,
+                                          const struct weir_key *key)
 {
-    for (uint32_t i = 0; name && i < config->lanes_count; i++)
-        if (strcmp(config->lanes[i].name, name) == 0)
-            return i;
-    return config->lane_default;
-}
-
-static uint32_t tenancy_scope(const struct weir_config *config, const char *name)
-{
-    for (uint32_t i = 0; name && i < config->scopes_count; i++)
-        if (strcmp(config->scopes[i].name, name) == 0)
-            return i;
-    return WEIR_NONE;
+    struct tenancy_place place = {
+        .weight = key->weight, .lane = config->lane_default, .scope = WEIR_NONE};
+    for (uint32_t i = 0; key->lane && i < config->lanes_count; i++)
+        if (strcmp(config->lanes[i].name, key->lane) == 0)
+            place.lane = i;
+    for (uint32_t i = 0; key->scope && i < config->scopes_count; i++)
+        if (strcmp(config->scopes[i].name, key->scope) == 0)
+            place.scope = i;
+    place.is_without = key->scope && place.scope == WEIR_NONE;
+    return place;
 }
 
 /* The tenant's rules; its scope is the configured one, else an implicit one of its name. */
 static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
-                              const struct weir_config_tenant *c, const struct weir_key *key,
+                              const struct weir_config_tenant *c, const struct tenancy_place *place,
                               uint64_t now_ns)
 {
     struct weir_tenant_rules rules = {.weight = 1,
@@ -156,10 +166,11 @@ static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
         rules.refuse_over = c->limits.over == WEIR_CONFIG_OVER_REFUSE;
         rules.paused = c->is_paused;
         scope = c->scope_index;
-    } else if (key) {
-        rules.weight = key->weight;
-        rules.lane = tenancy_lane(t->config, key->lane);
-        scope = tenancy_scope(t->config, key->scope);
+    } else if (place) {
+        rules.weight = place->weight;
+        rules.lane = place->lane;
+        rules.paused = place->is_without;
+        scope = place->scope;
     }
     if (scope != WEIR_NONE) {
         rules.scope = weir_gateway_scope(t->g, scope);
@@ -200,6 +211,23 @@ static uint32_t tenancy_named(const struct weir_tenancy *t, const char *name)
     return WEIR_NONE;
 }
 
+/* Puts a key's tenant where its first key says, which may be another than before: keys were revoked
+ * and made anew. True when it was put, and the scope is not there. */
+static bool tenancy_put(struct weir_tenancy *t, uint32_t tenant, const struct weir_key *key,
+                        uint64_t now_ns)
+{
+    struct tenancy_entry *e = &t->entries[tenant];
+    if (e->origin != ORIGIN_KEY || e->is_placed)
+        return false;
+    struct tenancy_place place = tenancy_place(t->config, key), was = e->place;
+    e->is_placed = true;
+    e->place = place;
+    if (was.weight != place.weight || was.lane != place.lane || was.scope != place.scope ||
+        was.is_without != place.is_without)
+        tenancy_tell_flow(t, tenant, NULL, &place, now_ns); /* weight 0: never told */
+    return place.is_without;
+}
+
 /* Enters all keys anew: those of the configuration, then those made at run time. */
 static bool tenancy_load_keys(struct weir_tenancy *t, uint64_t now_ns)
 {
@@ -213,16 +241,28 @@ static bool tenancy_load_keys(struct weir_tenancy *t, uint64_t now_ns)
         for (uint32_t k = 0; k < c->key_sha256_count; k++)
             all = digest_add(t, c->key_sha256[k], WEIR_TENANT_FIRST + i) && all;
     }
+    for (uint32_t i = WEIR_TENANT_FIRST; i < t->end; i++)
+        t->entries[i].is_placed = false;
+    const struct weir_key *without = NULL;
+    uint32_t without_count = 0;
     for (uint32_t i = 0; i < weir_keys_count(t->keys); i++) {
         const struct weir_key *key = weir_keys_at(t->keys, i);
         uint32_t tenant = tenancy_named(t, key->tenant);
-        if (tenant == WEIR_NONE) {
+        if (tenant == WEIR_NONE)
             tenant = tenancy_new(t, ORIGIN_KEY, key->tenant);
-            if (tenant != WEIR_NONE)
-                tenancy_tell_flow(t, tenant, NULL, key, now_ns);
-        }
         all = tenant != WEIR_NONE && digest_add(t, key->sha256, tenant) && all;
+        if (tenant != WEIR_NONE && tenancy_put(t, tenant, key, now_ns)) {
+            without = without ? without : key;
+            without_count++;
+        }
     }
+    if (without)
+        weir_log_message(t->g->log, WEIR_LOG_WARN,
+                         "key %s: its scope '%s' is not in the configuration, so tenant %s has no "
+                         "budget and is refused (%" PRIu32 " such tenant%s); revoke the key and "
+                         "make it anew, or give the configuration that scope and start again",
+                         without->id, without->scope, without->tenant, without_count,
+                         without_count == 1 ? "" : "s");
     return all;
 }
 

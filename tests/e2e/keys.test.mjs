@@ -122,6 +122,26 @@ claim('keys are made and revoked while it runs: the first ends pass-through, a r
   assert.equal(rig.run(['key', 'revoke', 'alpha'], gateway.state).status, 1, 'nothing left to revoke');
 });
 
+claim('a key whose scope is not there is refused, and one made anew is charged to its scope at once', async (rig) => {
+  const mock = await rig.mock('--plain');
+  const gateway = await rig.configured({ upstreams: [{ name: 'up', url: `${mock.url}/v1` }], scopes: [{ name: 'class', granted: 1000000 }] });
+  const lost = rig.newKey(gateway, 'alpha', '--scope', 'clas');
+  const fine = rig.newKey(gateway, 'beta', '--scope', 'class');
+  await until('the keys are known', async () => (await gateway.status()).tenancy === 'keys' && (await status(gateway, bearer(fine))) === 200);
+  assert.equal(await status(gateway, bearer(lost)), 403, 'unknown is no, not unlimited');
+  assert.match(gateway.err, /its scope 'clas' is not in the configuration, so tenant alpha has no budget/);
+  const unlike = rig.run(['key', 'new', 'alpha', '--scope', 'class'], gateway.state);
+  assert.equal(unlike.status, 2);
+  assert.match(unlike.stderr, /lane - and scope clas, .*weir key revoke alpha/);
+
+  const used = async () => JSON.parse(rig.run(['ledger', 'show', 'class', '--json', '-c', `${gateway.state}/weir.yaml`, '--admin', `127.0.0.1:${gateway.adminPort}`], gateway.state).stdout).scopes[0].used_tok;
+  const before = await used();
+  assert.equal(rig.run(['key', 'revoke', 'alpha'], gateway.state).status, 0);
+  const anew = rig.newKey(gateway, 'alpha', '--scope', 'class');
+  await until('the key is known', async () => (await status(gateway, bearer(anew))) === 200);
+  assert.ok((await used()) > before, 'charged to the class');
+});
+
 claim('a key that is revoked does not cut the answer under way', async (rig) => {
   let finish;
   const finished = new Promise((resolve) => (finish = resolve));

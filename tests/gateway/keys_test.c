@@ -183,6 +183,36 @@ static void keys__revoke__by_id_and_by_tenant(void **state)
     weir_keys_close(keys);
 }
 
+static void keys__of_one_tenant__are_alike_but_for_the_key(void **state)
+{
+    (void)state;
+    struct weir_keys *keys = open_right();
+    struct weir_keys_error error = {""};
+    char key[WEIR_KEY_CHARS + 1];
+    const struct weir_key_wish first = {.tenant = "a", .weight = 3, .scope = "class"};
+    const struct weir_key_wish plain = {.tenant = "a"}, other = {.tenant = "b"};
+    const struct weir_key_wish unlike[] = {{.tenant = "a", .weight = 1},
+                                           {.tenant = "a", .scope = "clas"},
+                                           {.tenant = "a", .lane = "batch"}};
+    CHECK(weir_keys_add(keys, &first, key, &error));
+    CHECK(weir_keys_add(keys, &first, key, &error));
+    CHECK(weir_keys_add(keys, &plain, key, &error));
+    CHECK(weir_keys_add(keys, &other, key, &error));
+    for (size_t i = 0; i < WEIR_COUNT(unlike); i++) {
+        CHECK_MSG(!weir_keys_add(keys, &unlike[i], key, &error), "row %zu", i);
+        CHECK_MSG(strstr(error.text, "weight 3, lane - and scope class"), "%.300s", error.text);
+    }
+    CHECK_INT(weir_keys_count(keys), 4);
+    CHECK_INT(weir_keys_at(keys, 2)->weight, 3);
+    CHECK_STR(weir_keys_at(keys, 2)->scope, "class");
+    CHECK_INT(weir_keys_at(keys, 3)->weight, 1);
+    CHECK(!weir_keys_at(keys, 3)->scope);
+    uint32_t revoked;
+    CHECK(weir_keys_revoke(keys, "a", &revoked, &error));
+    CHECK(weir_keys_add(keys, &unlike[1], key, &error));
+    weir_keys_close(keys);
+}
+
 static void keys__another_process_changes_them__reload_notices(void **state)
 {
     (void)state;
@@ -357,7 +387,6 @@ static void keys__names_that_are_none__make_no_key(void **state)
         {.tenant = "-a", .weight = 1},
         {.tenant = "anonymous", .weight = 1},
         {.tenant = "overflow", .weight = 1},
-        {.tenant = "a", .weight = 0},
         {.tenant = "a", .weight = 1001},
         {.tenant = "a", .weight = 1, .lane = "x y"},
         {.tenant = "a", .weight = 1, .scope = ""},
@@ -445,6 +474,7 @@ int main(void)
         CASE(keys__none_made__opens_empty_and_makes_nothing),
         CASE(keys__made__survive_and_only_the_digest_is_kept),
         CASE(keys__revoke__by_id_and_by_tenant),
+        CASE(keys__of_one_tenant__are_alike_but_for_the_key),
         CASE(keys__another_process_changes_them__reload_notices),
         CASE(keys__many_processes_at_once__lose_none),
         CASE(keys__a_bad_store__is_refused_with_its_name_and_the_reason),
