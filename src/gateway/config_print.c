@@ -370,7 +370,15 @@ char *weir_config_reference(void)
           "GiB; a\n"
           "rate is a count per s, m, h or d. Credentials are never in the file: `key_env` and "
           "`key_file`\n"
-          "name where they are.\n",
+          "name where they are.\n\n"
+          "What weir keeps itself lies in the state directory, for its owner's eyes only: "
+          "`ledger.db`,\n"
+          "`keys.json` (digests of the weir keys), `admin.token` (for the admin API) and "
+          "`install.secret`.\n"
+          "It is `$WEIR_STATE`, else `$XDG_STATE_HOME/weir`, else `/var/lib/weir` for root and\n"
+          "`~/.local/state/weir` for others. `weir key` and `weir ledger` look there too, so run "
+          "them as the\n"
+          "gateway's user.\n",
           out);
     print_reference_table(out, &weir_config_root_table);
     return finish(out, &text);

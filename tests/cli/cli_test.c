@@ -132,7 +132,7 @@ static const struct {
     {"$W ledger verify --ledger memory 2>&1", 2, "keeps the ledger in memory: give a file"},
     {"echo 'scopes: [{name: class, granted: 10M}, {name: team, parent: class, granted: 1M}]' > "
      "$D/l.yaml; echo 'upstreams: [{name: a, url: \"http://h\", key_env: NOT_THERE}]' >> "
-     "$D/l.yaml; "
+     "$D/l.yaml; echo 'admin: 127.0.0.1:1' >> $D/l.yaml; "
      "$W ledger init -c $D/l.yaml",
      0, "/ledger.db with 2 scopes"},
     {"$W ledger init -c $D/l.yaml 2>&1", 2, "is there already, and stays as it is"},
