@@ -7,7 +7,7 @@
  *
  * Prints one JSON object a line:
  *
- *   closed  64 callers, each with one reserve or settle under way: operations a second, per sync and
+ *   closed  64 callers, each with one reserve under way, its settle beside the next: operations a second, per sync and
  *           per batch; statements, syncs and CPU per operation. Statements are counted in a run of
  *           its own, since counting costs
  *   open    reserves that arrive by chance at a rate, each settled when it is held: time from the
@@ -254,19 +254,24 @@ static struct closed run_closed(double seconds)
                        .batches = status.batches,
                        .cpu_ns = clock_of(CLOCK_PROCESS_CPUTIME_ID),
                        .loop_cpu_ns = clock_of(CLOCK_THREAD_CPUTIME_ID)};
-    uint64_t begin = now_ns(), end = begin + (uint64_t)(seconds * 1e9), waiting = CALLERS;
+    uint64_t begin = now_ns(), end = begin + (uint64_t)(seconds * 1e9), waiting = CALLERS,
+             settles = 0;
     for (uint64_t i = 0; i < CALLERS; i++)
         submit(st, WEIR_LEDGER_RESERVE, slots[weir_rng_between(&rng, 11, SCOPES - 1)],
                weir_store_hold_next(st), i);
-    while (waiting > 0) {
+    while (waiting + settles > 0) {
         struct weir_store_answer answers[CALLERS];
         size_t got = collect(st, 1000, answers, CALLERS);
         bool over = now_ns() > end;
         for (size_t i = 0; i < got; i++) {
             r.ops++;
-            if (answers[i].kind == WEIR_LEDGER_RESERVE)
-                submit(st, WEIR_LEDGER_SETTLE, answers[i].scope, answers[i].hold, answers[i].tag);
-            else if (!over)
+            if (answers[i].kind == WEIR_LEDGER_SETTLE) {
+                settles--;
+                continue;
+            }
+            settles++; /* nobody waits for it, as in the gateway */
+            submit(st, WEIR_LEDGER_SETTLE, answers[i].scope, answers[i].hold, answers[i].tag);
+            if (!over)
                 submit(st, WEIR_LEDGER_RESERVE, slots[weir_rng_between(&rng, 11, SCOPES - 1)],
                        weir_store_hold_next(st), answers[i].tag);
             else
@@ -374,7 +379,7 @@ static void open_answers(struct open_loop *o)
             sample(&o->reserves, now - o->arrived_ns[answers[i].tag & ARRIVALS_MASK]);
             submit(o->st, WEIR_LEDGER_SETTLE, answers[i].scope, answers[i].hold, answers[i].tag);
         }
-    } while (got == WEIR_COUNT(answers));
+    } while (got > 0); /* a last time after the last submit */
 }
 
 /* One second of arrivals, and what it takes until all is settled. */
@@ -394,11 +399,14 @@ static void open_run(struct open_loop *o, double rate, double seconds)
             double chance = ((double)weir_rng_below(&o->rng, 1 << 30) + 1) / (1 << 30);
             next += (uint64_t)(-log(chance) / rate * 1e9);
         }
-        uint64_t wait = next < end && next > now ? next - now : WEIR_NS_PER_S;
+        open_answers(o); /* this also tells the store that the turn's submits are done */
+        now = now_ns();
+        if ((next < end && next <= now) || (next >= end && o->ops - settled == 2 * asked))
+            continue;
+        uint64_t wait = next < end ? next - now : WEIR_NS_PER_S;
         struct timespec timeout = {.tv_sec = (time_t)(wait / WEIR_NS_PER_S),
                                    .tv_nsec = (long)(wait % WEIR_NS_PER_S)};
-        if (ppoll(&ready, 1, &timeout, NULL) > 0)
-            open_answers(o);
+        ppoll(&ready, 1, &timeout, NULL);
     }
 }
 

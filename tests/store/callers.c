@@ -244,18 +244,28 @@ static void told(struct callers *c, const struct weir_store_answer *answer)
     who->index = NOBODY;
 }
 
-/* Takes the answers that are there, waiting up to wait_ms for the first. */
-static void take(struct callers *c, int wait_ms)
+/* Takes the answers that are there. Returns how many. */
+static size_t take_now(struct callers *c)
 {
-    struct pollfd ready = {.fd = weir_store_fd(c->st), .events = POLLIN};
-    poll(&ready, 1, wait_ms);
     struct weir_store_answer answers[64];
-    size_t count;
+    size_t count, sum = 0;
     do {
         count = weir_store_collect(c->st, clock_ns(), answers, WEIR_COUNT(answers));
         for (size_t i = 0; i < count; i++)
             told(c, &answers[i]);
+        sum += count;
     } while (count == WEIR_COUNT(answers));
+    return sum;
+}
+
+/* The same, waiting up to wait_ms for the first. */
+static void take(struct callers *c, int wait_ms)
+{
+    struct pollfd ready = {.fd = weir_store_fd(c->st), .events = POLLIN};
+    if (take_now(c) > 0 || wait_ms == 0)
+        return;
+    poll(&ready, 1, wait_ms);
+    take_now(c);
 }
 
 bool callers_turn(struct callers *c, int wait_ms)
