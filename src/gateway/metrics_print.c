@@ -10,6 +10,8 @@
 #include "gateway/state.h"
 
 #define METRICS_MODEL_BYTES 512
+/* Series a metric has at most for tenants and for scopes: the text is made in one turn of the loop. */
+#define METRICS_EACH_MAX 1000u
 #define METRICS_EXACT "%.15g" /* counts stay whole numbers, and seconds keep their nanoseconds */
 
 /* The text, and what is looked up once for all rows. */
@@ -220,7 +222,7 @@ static void print_failures(struct metrics_text *t, const char *name, struct weir
 #define PRINT_TENANT(id, expression)                                                               \
     static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
     {                                                                                              \
-        for (uint32_t i = 0; i < weir_tenancy_end(g->tenancy); i++) {                              \
+        for (uint32_t i = 0; i < weir_tenancy_end(g->tenancy) && i < METRICS_EACH_MAX; i++) {      \
             struct weir_tenant_view view;                                                          \
             const char *tenant = weir_tenancy_name(g->tenancy, i);                                 \
             char label[2 * WEIR_TENANT_NAME_BYTES];                                                \
@@ -290,11 +292,11 @@ static void print_store_commit(struct metrics_text *t, const char *name, struct 
                 (double)t->store.commit_p50_ns / 1e9, name, (double)t->store.commit_p99_ns / 1e9);
 }
 
-/* Of the configuration's scopes only: those of tenants are as many as there are credentials. */
+/* Of the configuration's first scopes only: those of tenants are as many as there are credentials. */
 #define PRINT_SCOPE(id, field)                                                                     \
     static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
     {                                                                                              \
-        for (uint32_t i = 0; i < g->config->scopes_count; i++) {                                   \
+        for (uint32_t i = 0; i < g->config->scopes_count && i < METRICS_EACH_MAX; i++) {           \
             struct weir_ledger_totals totals;                                                      \
             char label[300];                                                                       \
             if (weir_store_totals(g->store, t->scopes[i], &totals))                                \
