@@ -216,7 +216,7 @@ struct weir_ledger_answer weir_ledger_reserve(struct weir_ledger *l, uint64_t ho
                    WEIR_NONE);
     }
     /* A hold of another epoch would never lapse, or lapse under its owner's hands. */
-    if (hold >> 40 != l->epoch || (hold & WEIR_LEDGER_COUNTER_MAX) == 0)
+    if (weir_ledger_hold_epoch(hold) != l->epoch || (hold & WEIR_LEDGER_COUNTER_MAX) == 0)
         return say(l, WEIR_LEDGER_BAD, WEIR_NONE);
     uint32_t chain[WEIR_LEDGER_DEPTH_MAX];
     uint8_t depth = scope_chain(l, s, chain);
@@ -302,7 +302,7 @@ static struct weir_ledger_answer settle_unmatched(struct weir_ledger *l, uint64_
     } else {
         booked = chain_fit(l, chain, depth, 0, actual_tok);
         chain_touch(l, chain, depth);
-        l->counted += hold >> 40 == l->epoch ? (uint64_t)booked : 0;
+        l->counted += weir_ledger_hold_epoch(hold) == l->epoch ? (uint64_t)booked : 0;
         for (uint8_t i = 0; i < depth; i++) {
             struct balance *b = &l->balances[chain[i]];
             b->committed += booked;
@@ -433,7 +433,7 @@ uint32_t weir_ledger_lapse(struct weir_ledger *l, uint32_t count_max)
     uint32_t count = 0;
     while (count < count_max && l->lists[LIST_HELD].head) {
         struct hold *h = &l->holds[l->lists[LIST_HELD].head - 1];
-        if (h->id >> 40 >= l->epoch)
+        if (weir_ledger_hold_epoch(h->id) >= l->epoch)
             break;
         hold_lapse(l, h);
         count++;

@@ -203,6 +203,12 @@ static inline uint64_t weir_ledger_hold_id(uint64_t epoch, uint64_t counter)
     return epoch << 40 | counter;
 }
 
+/* The run that a hold belongs to. */
+static inline uint64_t weir_ledger_hold_epoch(uint64_t hold)
+{
+    return hold >> 40;
+}
+
 static inline int64_t weir_ledger_used_tok(const struct weir_ledger_totals *t)
 {
     return t->reserved_tok + t->committed_tok + t->lapsed_tok;

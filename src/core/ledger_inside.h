@@ -148,7 +148,8 @@ static inline struct scope *scope_find(const struct weir_ledger *l, uint32_t sco
 static inline uint32_t *hold_bucket(const struct weir_ledger *l, uint64_t id)
 {
     /* Counters run on by one, so the low bits alone spread well; epochs are kept apart. */
-    return &l->buckets[(uint32_t)(id + (id >> 40) * UINT64_C(0x9e3779b1)) & l->bucket_mask];
+    return &l->buckets[(uint32_t)(id + weir_ledger_hold_epoch(id) * UINT64_C(0x9e3779b1)) &
+                       l->bucket_mask];
 }
 
 static inline struct hold *hold_find(const struct weir_ledger *l, uint64_t id)
@@ -181,7 +182,7 @@ static inline enum list_name hold_list(enum weir_hold_state state)
 static inline void hold_count(struct weir_ledger *l, const struct hold *h, int sign)
 {
     int64_t amount = sign * h->booked;
-    if (h->id >> 40 == l->epoch)
+    if (weir_ledger_hold_epoch(h->id) == l->epoch)
         l->counted += (uint64_t)amount;
     for (uint8_t i = 0; i < h->depth; i++) {
         struct balance *b = &l->balances[h->chain[i]];

@@ -161,7 +161,7 @@ static bool record_ok(const struct weir_ledger *l, const struct weir_ledger_reco
 {
     if (!amount_ok(r->booked_tok) || r->depth < 1 || r->depth > WEIR_LEDGER_DEPTH_MAX)
         return false;
-    uint64_t epoch = r->id >> 40;
+    uint64_t epoch = weir_ledger_hold_epoch(r->id);
     if (r->asked_tok == -1)
         return r->state == WEIR_HOLD_LATE; /* made by a settle: any id */
     if (!amount_ok(r->asked_tok) || epoch < 1 || epoch > l->epoch ||
@@ -170,7 +170,8 @@ static bool record_ok(const struct weir_ledger *l, const struct weir_ledger_reco
     uint32_t last = l->lists[LIST_HELD].tail;
     switch (r->state) {
     case WEIR_HOLD_HELD:
-        return !last || l->holds[last - 1].id >> 40 <= epoch; /* they lapse in this order */
+        return !last || weir_ledger_hold_epoch(l->holds[last - 1].id) <=
+                            epoch; /* they lapse in this order */
     case WEIR_HOLD_LAPSED:
         return epoch < l->epoch;
     case WEIR_HOLD_VOID:
@@ -214,7 +215,7 @@ struct weir_ledger_answer weir_ledger_load_hold(struct weir_ledger *l,
     struct hold *h = ledger_hold_new(l, record->id, chain, record->depth, record->asked_tok);
     h->booked = record->booked_tok;
     ledger_hold_move(l, h, record->state);
-    if (record->state == WEIR_HOLD_HELD && h->id >> 40 == l->epoch)
+    if (record->state == WEIR_HOLD_HELD && weir_ledger_hold_epoch(h->id) == l->epoch)
         l->counted += (uint64_t)h->booked; /* a finished one was counted before it was forgotten */
     for (uint8_t i = 0; i < h->depth; i++) {
         struct balance *b = &l->balances[chain[i]];

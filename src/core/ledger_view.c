@@ -191,9 +191,9 @@ static const char *audit_lists(const struct weir_ledger *l)
                 return "a hold is in the list of its state";
             if (h->list_prev != before || ++count > l->holds_touched)
                 return "a list is linked both ways";
-            if (name == LIST_HELD && h->id >> 40 < epoch)
+            if (name == LIST_HELD && weir_ledger_hold_epoch(h->id) < epoch)
                 return "held holds are in the order of their epochs";
-            epoch = h->id >> 40;
+            epoch = weir_ledger_hold_epoch(h->id);
             before = at;
         }
         if (count != l->lists[name].count || before != l->lists[name].tail)

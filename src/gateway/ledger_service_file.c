@@ -87,7 +87,7 @@ static void add_hold(void *ctx, const struct weir_reader_hold *h)
     json_object_set_new(to, "asked_tok",
                         h->asked_tok < 0 ? json_null() : json_integer(h->asked_tok));
     set_int(to, "booked_tok", h->booked_tok);
-    set_int(to, "epoch", (int64_t)(h->id >> 40));
+    set_int(to, "epoch", (int64_t)weir_ledger_hold_epoch(h->id));
     json_object_set_new(to, "has_key", json_boolean(h->has_key));
     set_int(to, "window", h->depth ? (int64_t)weir_min_u64(h->chain[0].window, INT64_MAX) : 0);
     set_instant(to, "created", h->created_s, false);

@@ -159,7 +159,7 @@ static void write_adjust_hold(struct weir_ledger_call *call, const json_t *body)
     }
     if (!take_tokens(call, body, "tokens", 0, &call->amount_tok))
         return;
-    if (hold >> 40 >= call->service->host.store->epoch) {
+    if (weir_ledger_hold_epoch(hold) >= call->service->host.store->epoch) {
         service_reply(call, 409,
                       service_error("hold %" PRIu64
                                     " belongs to this run of the ledger, which settles "

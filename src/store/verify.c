@@ -246,7 +246,7 @@ static bool check_hold(struct verify *v, sqlite3_stmt *statement)
     else if (booked_tok < 0 || booked_tok > WEIR_TOK_MAX ||
              (state == WEIR_HOLD_VOID && booked_tok != 0))
         wrong = "it counts an amount that it cannot";
-    else if (state == WEIR_HOLD_HELD && id >> 40 > v->report->epoch)
+    else if (state == WEIR_HOLD_HELD && weir_ledger_hold_epoch(id) > v->report->epoch)
         wrong = "it is held by a run that has not been yet";
     else if (state == WEIR_HOLD_HELD && sqlite3_column_int(statement, 4))
         wrong = "it is held, but the file says that none is so low";
