@@ -46,7 +46,6 @@ _Static_assert(WEIR_HOLD_HELD == 1 && WEIR_HOLD_SETTLED == 2 && WEIR_HOLD_VOID =
     "asked INTEGER NOT NULL, booked INTEGER NOT NULL, state INTEGER NOT NULL, "                    \
     "created INTEGER NOT NULL, done INTEGER) STRICT;"                                              \
     "CREATE INDEX hold_lapsed ON hold(state) WHERE state = 4;"                                     \
-    "CREATE INDEX hold_key ON hold(created) WHERE key NOT NULL;"                                   \
     "CREATE TABLE journal(seq INTEGER PRIMARY KEY, wall INTEGER NOT NULL, n INTEGER NOT NULL, "    \
     "crc INTEGER NOT NULL, data BLOB NOT NULL) STRICT;"                                            \
     "CREATE TABLE base(scope INTEGER, window INTEGER, " WEIR_SCHEMA_AMOUNTS                        \
