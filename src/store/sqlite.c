@@ -27,6 +27,12 @@ uint64_t sql_clock_ns(void)
     return (uint64_t)now.tv_sec * WEIR_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+int sql_by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
 int64_t sql_wall_s(const struct sql_store *s)
 {
     return s->config.wall_s ? s->config.wall_s() : (int64_t)time(NULL);
@@ -272,12 +278,6 @@ static void sqlite_stats(struct weir_store *st, struct weir_ledger_stats *stats)
     pthread_mutex_unlock(&s->copies_lock);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static uint64_t file_bytes(const char *path, const char *end)
 {
     char *whole;
@@ -299,7 +299,7 @@ static void sqlite_status(struct weir_store *st, struct weir_store_status *statu
     memcpy(commits_ns, s->commits_ns, count * sizeof *commits_ns);
     pthread_mutex_unlock(&s->copies_lock);
     if (count > 0) {
-        qsort(commits_ns, count, sizeof *commits_ns, by_size);
+        qsort(commits_ns, count, sizeof *commits_ns, sql_by_size);
         status->commit_p50_ns = commits_ns[(count - 1) / 2];
         status->commit_p99_ns = commits_ns[(count - 1) * 99 / 100];
     }

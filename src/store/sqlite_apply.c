@@ -144,11 +144,11 @@ static bool apply_settle(struct sql_store *s, struct sql_entry *e)
         return true;
     h.after = hold_now(s, e->op.ledger.hold);
     WEIR_INVARIANT(h.after.state != WEIR_HOLD_NONE); /* the table has room for a batch of them */
+    sql_usage_add(s, s->slots[h.after.chain[0].scope].id, &e->op.usage, h.after.booked_tok,
+                  e->result);
     bool written = e->result == WEIR_LEDGER_UNMATCHED ? sql_hold_add(s, &h.after, NULL, true)
                                                       : sql_hold_set(s, &h.after);
-    return written && hold_journal(s, WEIR_JOURNAL_SETTLE, &h, e->op.usage.estimated) &&
-           sql_usage_add(s, s->slots[h.after.chain[0].scope].id, &e->op.usage, h.after.booked_tok,
-                         e->result);
+    return written && hold_journal(s, WEIR_JOURNAL_SETTLE, &h, e->op.usage.estimated);
 }
 
 static bool hold_voided(struct sql_store *s, struct apply_hold *h)
@@ -331,9 +331,9 @@ static bool apply_adjust(struct sql_store *s, struct sql_entry *e)
     if (record.text)
         record.text_bytes = (uint8_t)strlen(e->op.text); /* at most WEIR_STORE_TEXT_MAX */
     record.depth = scope_chain(s, e->op.ledger.scope, record.chain);
-    return sql_journal_add(s, &record) &&
-           (e->op.usage.utc_hour == 0 ||
-            sql_usage_correct(s, record.chain[0].scope_id, &e->op.usage));
+    if (e->op.usage.utc_hour != 0)
+        sql_usage_correct(s, record.chain[0].scope_id, &e->op.usage);
+    return sql_journal_add(s, &record);
 }
 
 _Static_assert(WEIR_STORE_TEXT_MAX <= WEIR_JOURNAL_TEXT_MAX, "a reason fits");

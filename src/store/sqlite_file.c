@@ -96,12 +96,6 @@ void sql_lock_drop(struct sql_store *s)
 
 /* ---- how long the disk takes ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void sync_tell(const struct sql_store *s, uint64_t sync_ns)
 {
     double ms = (double)sync_ns / 1e6;
@@ -153,7 +147,7 @@ void sql_sync_measure(struct sql_store *s)
     free(path);
     if (tries == 0)
         return; /* whatever is wrong, the ledger's own writes say it better */
-    qsort(took_ns, (size_t)tries, sizeof *took_ns, by_size);
+    qsort(took_ns, (size_t)tries, sizeof *took_ns, sql_by_size);
     uint64_t sync_ns = took_ns[tries / 2];
     pthread_mutex_lock(&s->copies_lock);
     s->status.sync_ns = sync_ns;
@@ -250,20 +244,6 @@ static bool file_do(struct sql_store *s, const char *sql, const char *doing)
     return sqlite3_exec(s->file.db, sql, NULL, NULL, NULL) == SQLITE_OK || sql_file_fault(s, doing);
 }
 
-/* A pragma's or query's one value. */
-static bool file_number(struct sql_store *s, const char *sql, int64_t *value)
-{
-    sqlite3_stmt *row = NULL;
-    bool found = sqlite3_prepare_v2(s->file.db, sql, -1, &row, NULL) == SQLITE_OK &&
-                 sqlite3_step(row) == SQLITE_ROW;
-    if (found)
-        *value = sqlite3_column_int64(row, 0);
-    else
-        sql_file_fault(s, "read it");
-    sqlite3_finalize(row);
-    return found;
-}
-
 static bool file_use_wal(struct sql_store *s)
 {
     sqlite3_stmt *row = NULL;
@@ -306,9 +286,9 @@ static bool file_migrate(struct sql_store *s, int64_t version)
 static bool file_check_form(struct sql_store *s)
 {
     int64_t application, version, tables;
-    if (!file_number(s, "PRAGMA application_id", &application) ||
-        !file_number(s, "PRAGMA user_version", &version) ||
-        !file_number(s, "SELECT count(*) FROM sqlite_schema", &tables))
+    if (!sql_number(s, "PRAGMA application_id", &application) ||
+        !sql_number(s, "PRAGMA user_version", &version) ||
+        !sql_number(s, "SELECT count(*) FROM sqlite_schema", &tables))
         return false;
     if (tables > 0 && application != WEIR_SCHEMA_APPLICATION)
         return sql_file_wrong(s, "is a database, but not a ledger of weir: give `ledger` another "
@@ -340,13 +320,13 @@ static bool file_read_numbers(struct sql_store *s)
 {
     struct sql_file *f = &s->file;
     int64_t labels;
-    if (!file_number(s,
-                     "SELECT max(coalesce((SELECT max(seq) FROM journal), 0), v) FROM meta "
-                     "WHERE k = 'base_seq'",
-                     &f->seq) ||
-        !file_number(s, "SELECT v FROM meta WHERE k = 'base_seq'", &f->base_seq) ||
-        !file_number(s, "SELECT coalesce(max(id), 0) FROM scope", &f->scope_id) ||
-        !file_number(s, "SELECT coalesce(max(id) + 1, 0) FROM label", &labels))
+    if (!sql_number(s,
+                    "SELECT max(coalesce((SELECT max(seq) FROM journal), 0), v) FROM meta "
+                    "WHERE k = 'base_seq'",
+                    &f->seq) ||
+        !sql_number(s, "SELECT v FROM meta WHERE k = 'base_seq'", &f->base_seq) ||
+        !sql_number(s, "SELECT coalesce(max(id), 0) FROM scope", &f->scope_id) ||
+        !sql_number(s, "SELECT coalesce(max(id) + 1, 0) FROM label", &labels))
         return false;
     f->labels = labels < UINT32_MAX ? (uint32_t)labels : UINT32_MAX;
     return true;

@@ -224,7 +224,8 @@ struct sql_store {
     size_t queue_bytes;
 };
 
-uint64_t sql_clock_ns(void); /* CLOCK_MONOTONIC */
+uint64_t sql_clock_ns(void);                   /* CLOCK_MONOTONIC */
+int sql_by_size(const void *a, const void *b); /* two uint64_t, for qsort */
 int64_t sql_wall_s(const struct sql_store *s);
 void sql_say(const struct sql_store *s, enum weir_store_say level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -256,6 +257,8 @@ void sql_rows_finalize(struct sql_store *s);
 /* Runs a statement that gives no row. */
 WEIR_MUST_USE bool sql_run(struct sql_store *s, enum sql_statement which, const char *doing);
 void sql_bind(sqlite3_stmt *statement, int first, const int64_t *values, size_t count);
+/* The one value of a query or pragma. */
+WEIR_MUST_USE bool sql_number(struct sql_store *s, const char *sql, int64_t *value);
 /* Begins the transaction unless it has begun. */
 WEIR_MUST_USE bool sql_begin(struct sql_store *s);
 WEIR_MUST_USE bool sql_commit(struct sql_store *s);
@@ -323,12 +326,10 @@ WEIR_MUST_USE bool sql_apply_void(struct sql_store *s, uint64_t hold);
 /* ---- sqlite_usage.c ---- */
 
 /* Adds what a settle used to the batch's sums: one row for all of a batch that go into it. */
-WEIR_MUST_USE bool sql_usage_add(struct sql_store *s, int64_t scope_id,
-                                 const struct weir_store_usage *usage, int64_t amount_tok,
-                                 enum weir_ledger_result result);
+void sql_usage_add(struct sql_store *s, int64_t scope_id, const struct weir_store_usage *usage,
+                   int64_t amount_tok, enum weir_ledger_result result);
 /* The use that an adjustment corrects, signed. */
-WEIR_MUST_USE bool sql_usage_correct(struct sql_store *s, int64_t scope_id,
-                                     const struct weir_store_usage *usage);
+void sql_usage_correct(struct sql_store *s, int64_t scope_id, const struct weir_store_usage *usage);
 /* Writes the sums, and the labels that came since. */
 WEIR_MUST_USE bool sql_usage_flush(struct sql_store *s);
 /* Forgets the sums of a batch that failed. */
@@ -344,7 +345,7 @@ WEIR_MUST_USE bool sql_load_again(struct sql_store *s);
 /* Brings the balances of a finished hold's chain and the hold into memory. false with *known false:
  * a scope of its chain has no slot. */
 WEIR_MUST_USE bool sql_load_hold(struct sql_store *s, const struct sql_hold *hold, bool *known);
-/* The balance of a slot in a window, from the file; none there is fine. */
+/* The balance of a slot in a window, from the file, which contradicts itself if it has none. */
 WEIR_MUST_USE bool sql_load_balance(struct sql_store *s, uint32_t slot, uint64_t window);
 void sql_ledger_drop(struct sql_store *s);
 /* Counts go on from there: memory has just been loaded, which counts its scopes and live holds and

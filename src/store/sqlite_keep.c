@@ -1,6 +1,6 @@
 /* House-keeping, a piece of at most 1,000 rows at a time, while nobody waits (and where somebody
- * always does, in a fifth of the time): rows that are past
- * their time go, and the oldest part of the journal is folded into the base it starts from.
+ * always does, in a fifth of the time): rows that are past their time go, and the oldest part of the
+ * journal is folded into the base it starts from.
  *
  * Nothing that is purged is lost to the balances: `purged` of a balance keeps what its holds that
  * have no row any more had committed, so that the sum can still be checked. */
@@ -39,12 +39,6 @@ static sqlite3_stmt *keep_prepare(struct sql_store *s, const char *sql)
     return statement;
 }
 
-static void keep_bind(sqlite3_stmt *statement, const int64_t *values, int count)
-{
-    for (int i = 0; i < count; i++)
-        sqlite3_bind_int64(statement, i + 1, values[i]);
-}
-
 static bool keep_run(struct sql_store *s, sqlite3_stmt *statement)
 {
     bool done = sqlite3_step(statement) == SQLITE_DONE || sql_file_fault(s, "keep house in it");
@@ -73,13 +67,13 @@ static bool hold_purge(struct sql_store *s, const struct sql_hold *hold, sqlite3
                        sqlite3_stmt *purged)
 {
     bool counts = hold->state == WEIR_HOLD_SETTLED || hold->state == WEIR_HOLD_LATE;
-    keep_bind(drop, (int64_t[]){(int64_t)hold->id}, 1);
+    sql_bind(drop, 1, (int64_t[]){(int64_t)hold->id}, 1);
     if (!sql_begin(s) || !keep_run(s, drop))
         return false;
     for (uint8_t i = 0; counts && hold->booked > 0 && i < hold->depth; i++) {
-        keep_bind(
-            purged,
-            (int64_t[]){hold->chain[i].scope_id, (int64_t)hold->chain[i].window, hold->booked}, 3);
+        sql_bind(purged, 1,
+                 (int64_t[]){hold->chain[i].scope_id, (int64_t)hold->chain[i].window, hold->booked},
+                 3);
         if (!keep_run(s, purged))
             return false;
     }
@@ -119,7 +113,7 @@ static bool keep_holds(struct sql_store *s, bool *more)
     bool right = rows && drop && purged, is_young = false;
     int seen = 0, result = SQLITE_ROW;
     if (right)
-        keep_bind(rows, (int64_t[]){s->hold_cursor}, 1);
+        sql_bind(rows, 1, (int64_t[]){s->hold_cursor}, 1);
     while (right && !is_young && (result = sqlite3_step(rows)) == SQLITE_ROW) {
         struct sql_hold hold;
         seen++;
@@ -151,7 +145,7 @@ static bool fold_bring(struct sql_store *s, struct weir_replay *replay, sqlite3_
         const struct weir_journal_link *link = &record->chain[i];
         if (weir_replay_find(replay, link->scope_id, link->window))
             continue;
-        keep_bind(find, (int64_t[]){link->scope_id, (int64_t)link->window}, 2);
+        sql_bind(find, 1, (int64_t[]){link->scope_id, (int64_t)link->window}, 2);
         int result = sqlite3_step(find);
         struct weir_balance_row row = {.scope_id = link->scope_id, .window = link->window};
         int64_t *amounts[] = {&row.granted_tok, &row.reserved_tok, &row.committed_tok,
@@ -206,15 +200,15 @@ static bool fold_write(struct sql_store *s, struct weir_replay *replay, int64_t 
     bool right = set && drop && sql_begin(s);
     for (size_t i = 0; right && i < weir_replay_count(replay); i++) {
         const struct weir_balance_row *b = weir_replay_at(replay, i);
-        keep_bind(set,
-                  (int64_t[]){b->scope_id, (int64_t)b->window, b->granted_tok, b->reserved_tok,
-                              b->committed_tok, b->lapsed_tok, b->overrun_tok, b->cut_tok,
-                              b->raised_tok, b->lowered_tok, b->unmatched_tok, b->refunded_tok},
-                  12);
+        sql_bind(set, 1,
+                 (int64_t[]){b->scope_id, (int64_t)b->window, b->granted_tok, b->reserved_tok,
+                             b->committed_tok, b->lapsed_tok, b->overrun_tok, b->cut_tok,
+                             b->raised_tok, b->lowered_tok, b->unmatched_tok, b->refunded_tok},
+                 12);
         right = keep_run(s, set);
     }
     if (right) {
-        keep_bind(drop, (int64_t[]){last_seq}, 1);
+        sql_bind(drop, 1, (int64_t[]){last_seq}, 1);
         right = keep_run(s, drop) && sql_meta_set(s, "base_seq", last_seq);
     }
     if (right)
@@ -230,7 +224,7 @@ static bool fold_rows(struct sql_store *s, struct weir_replay *replay, sqlite3_s
     int64_t last_seq = s->file.base_seq;
     const char *wrong = NULL;
     int result = SQLITE_DONE, folded = 0;
-    keep_bind(rows, (int64_t[]){KEEP_FOLD_ROWS}, 1);
+    sql_bind(rows, 1, (int64_t[]){KEEP_FOLD_ROWS}, 1);
     while (!wrong && (result = sqlite3_step(rows)) == SQLITE_ROW &&
            sqlite3_column_int64(rows, 1) < s->wall_s - s->config.keep_journal_s) {
         int64_t seq = sqlite3_column_int64(rows, 0);
@@ -312,14 +306,14 @@ static bool keep_balances(struct sql_store *s, bool *more)
     bool right = rows && drops[0] && drops[1];
     int seen = 0, result = SQLITE_ROW;
     if (right)
-        keep_bind(rows, (int64_t[]){s->balance_cursor[0], s->balance_cursor[1], s->wall_s - kept_s},
-                  3);
+        sql_bind(rows, 1,
+                 (int64_t[]){s->balance_cursor[0], s->balance_cursor[1], s->wall_s - kept_s}, 3);
     while (right && (result = sqlite3_step(rows)) == SQLITE_ROW) {
         seen++;
         for (int i = 0; i < 2; i++)
             s->balance_cursor[i] = sqlite3_column_int64(rows, i);
         for (int i = 0; right && sqlite3_column_int64(rows, 2) != 0 && i < 2; i++) {
-            keep_bind(drops[i], s->balance_cursor, 2);
+            sql_bind(drops[i], 1, s->balance_cursor, 2);
             right = sql_begin(s) && keep_run(s, drops[i]);
         }
     }
@@ -345,8 +339,8 @@ static bool keep_usage(struct sql_store *s, bool *more)
     int result = SQLITE_DONE;
     *more = false;
     if (right) {
-        keep_bind(old, (int64_t[]){until_hour}, 1);
-        keep_bind(drop, (int64_t[]){until_hour}, 1);
+        sql_bind(old, 1, (int64_t[]){until_hour}, 1);
+        sql_bind(drop, 1, (int64_t[]){until_hour}, 1);
         result = sqlite3_step(old);
         sqlite3_reset(old);
     }
@@ -407,14 +401,14 @@ static bool keep_scopes(struct sql_store *s, bool *more)
     bool right = rows && drops[0] && drops[1] && drops[2];
     int seen = 0, result = SQLITE_ROW;
     if (right)
-        keep_bind(rows, (int64_t[]){s->scope_cursor, s->wall_s - kept_s}, 2);
+        sql_bind(rows, 1, (int64_t[]){s->scope_cursor, s->wall_s - kept_s}, 2);
     while (right && (result = sqlite3_step(rows)) == SQLITE_ROW) {
         seen++;
         s->scope_cursor = sqlite3_column_int64(rows, 0);
         bool goes =
             sqlite3_column_int64(rows, 1) != 0 && sql_ids_find(s, s->scope_cursor) == WEIR_NONE;
         for (size_t i = 0; right && goes && i < WEIR_COUNT(drops); i++) {
-            keep_bind(drops[i], &s->scope_cursor, 1);
+            sql_bind(drops[i], 1, &s->scope_cursor, 1);
             right = sql_begin(s) && keep_run(s, drops[i]);
         }
     }

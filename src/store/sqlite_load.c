@@ -80,30 +80,17 @@ static bool load_labels(struct sql_store *s)
     return right;
 }
 
-static bool load_number(struct sql_store *s, const char *sql, uint64_t *number)
-{
-    sqlite3_stmt *row = NULL;
-    bool right = sqlite3_prepare_v2(s->file.db, sql, -1, &row, NULL) == SQLITE_OK &&
-                 sqlite3_step(row) == SQLITE_ROW;
-    if (right)
-        *number = (uint64_t)sqlite3_column_int64(row, 0);
-    else
-        sql_file_fault(s, "read it");
-    sqlite3_finalize(row);
-    return right;
-}
-
 /* Tables with room for what the file needs at once: the scopes that live holds may name, the live
  * holds, the labels. */
 static bool load_room(struct sql_store *s)
 {
-    uint64_t live, scopes;
-    if (!load_number(s, LOAD_COUNT_LIVE, &live) ||
-        !load_number(s, "SELECT count(*) FROM scope", &scopes))
+    int64_t live, scopes;
+    if (!sql_number(s, LOAD_COUNT_LIVE, &live) ||
+        !sql_number(s, "SELECT count(*) FROM scope", &scopes))
         return false;
-    scopes = s->config.scopes_max + weir_min_u64(scopes, live * WEIR_LEDGER_DEPTH_MAX);
+    scopes = s->config.scopes_max + weir_min_i64(scopes, live * WEIR_LEDGER_DEPTH_MAX);
     uint64_t labels = weir_max_u64(LOAD_LABELS_MIN, s->file.labels + LOAD_LABELS_MIN / 4);
-    if (live > UINT32_C(1) << 26 || scopes > UINT32_C(1) << 24 || labels > UINT32_C(1) << 20)
+    if (live > INT64_C(1) << 26 || scopes > INT64_C(1) << 24 || labels > UINT32_C(1) << 20)
         return sql_file_wrong(s, "it has more live holds, scopes or labels than can be loaded");
     s->base.names = weir_names_create((uint32_t)scopes, (uint32_t)labels);
     if (!s->base.names)
@@ -422,11 +409,9 @@ static bool load_lapse(struct sql_store *s, const struct load_held *held)
 static bool load_epoch(struct sql_store *s, uint64_t *before)
 {
     int64_t epoch = 0;
-    uint64_t last_s;
     if ((!sql_meta_get(s, "epoch", &epoch) && s->file.fault != SQLITE_OK) ||
-        !load_number(s, LOAD_LAST_WALL, &last_s))
+        !sql_number(s, LOAD_LAST_WALL, &s->clock_wall_s))
         return false;
-    s->clock_wall_s = (int64_t)last_s;
     if (epoch < 0 || (uint64_t)epoch >= WEIR_LEDGER_EPOCH_MAX)
         return sql_file_wrong(s, "it says to be of run %" PRId64 ", the last possible is %" PRIu64,
                               epoch, (uint64_t)WEIR_LEDGER_EPOCH_MAX - 1);
@@ -439,11 +424,11 @@ static bool load_epoch(struct sql_store *s, uint64_t *before)
 
 static bool load_begin_epoch(struct sql_store *s, const struct load_held *held, uint64_t before)
 {
-    uint64_t highest;
-    if (!load_number(s, "SELECT coalesce(max(id), 0) FROM hold", &highest))
+    int64_t highest;
+    if (!sql_number(s, "SELECT coalesce(max(id), 0) FROM hold", &highest))
         return false;
     s->base.epoch++;
-    s->hold_highest = weir_max_u64(weir_ledger_hold_id(s->base.epoch, 0), highest);
+    s->hold_highest = weir_max_u64(weir_ledger_hold_id(s->base.epoch, 0), (uint64_t)highest);
     s->hold_low = weir_ledger_hold_id(s->base.epoch, 0); /* none is held any more */
     return load_lapse(s, held) && sql_meta_set(s, "low", (int64_t)s->hold_low) &&
            (before > 0 || sql_meta_set(s, "created", s->wall_s)) &&

@@ -6,55 +6,47 @@
 #include "store/sqlite_inside.h"
 
 #define LOW_AGE 4096u /* holds between two looks for the lowest held one */
-/* A column of sums, kept within the range of balances. */
+/* One more column of sums to set, kept within the range of balances. */
 #define ROWS_SUM(column)                                                                           \
-    column "=max(-9007199254740992, min(9007199254740992, " column "+excluded." column "))"
+    ", " column "=max(-9007199254740992, min(9007199254740992, " column "+excluded." column "))"
 #define ROWS_SCOPE                                                                                 \
     "SELECT id, coalesce(parent, 0), granted, coalesce(configured, -1), seen, window, "            \
     "lapse_refunds, name FROM scope WHERE "
 
 _Static_assert(WEIR_BALANCE_MAX == 9007199254740992, "as in ROWS_SUM");
 
-static const char
-    *const rows_sql[SQL_STATEMENTS] =
-        {
-            [SQL_BEGIN] = "BEGIN IMMEDIATE",
-            [SQL_COMMIT] = "COMMIT",
-            [SQL_ROLLBACK] = "ROLLBACK",
-            [SQL_META_GET] = "SELECT v FROM meta WHERE k=?1",
-            [SQL_META_SET] =
-                "INSERT INTO meta VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v",
-            [SQL_HOLD_ADD] = "INSERT INTO hold VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
-            [SQL_HOLD_REPLACE] = "INSERT OR REPLACE INTO hold VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
-            [SQL_HOLD_SET] = "UPDATE hold SET booked=?2, state=?3, done=?4 WHERE id=?1",
-            [SQL_HOLD_FIND] = "SELECT id, asked, booked, state, chain FROM hold WHERE id=?1",
-            [SQL_BALANCE_SET] =
-                "UPDATE balance SET granted=?3, reserved=?4, committed=?5, lapsed=?6, overrun=?7, "
-                "cut=?8, raised=?9, lowered=?10, unmatched=?11, refunded=?12 "
-                "WHERE scope=?1 AND window=?2",
-            [SQL_BALANCE_ADD] =
-                "INSERT INTO balance VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0)",
-            [SQL_BALANCE_FIND] =
-                "SELECT granted, reserved, committed, lapsed, overrun, cut, raised, "
-                "lowered, unmatched, refunded FROM balance WHERE scope=?1 AND window=?2",
-            [SQL_SCOPE_BY_NAME] = ROWS_SCOPE "name=?1",
-            [SQL_SCOPE_BY_ID] = ROWS_SCOPE "id=?1",
-            [SQL_SCOPE_SET] =
-                "INSERT INTO scope VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9) ON CONFLICT(id) DO UPDATE "
-                "SET "
-                "parent=excluded.parent, granted=excluded.granted, configured=excluded.configured, "
-                "unlimited=excluded.unlimited, lapse_refunds=excluded.lapse_refunds, "
-                "window=excluded.window, seen=excluded.seen",
-            [SQL_SCOPE_SEEN] = "UPDATE scope SET seen=?2 WHERE id=?1",
-            [SQL_JOURNAL_ADD] = "INSERT INTO journal VALUES(?1,?2,?3,?4,?5)",
-            [SQL_LABEL_ADD] = "INSERT INTO label VALUES(?1,?2)",
-            [SQL_USAGE_ADD] =
-                "INSERT INTO usage VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12) "
-                "ON CONFLICT(utc_hour, scope, upstream, model) DO UPDATE SET "
-                "requests=requests+excluded.requests, " ROWS_SUM("input") ", " ROWS_SUM("cached") ", " ROWS_SUM("cache_write") ", " ROWS_SUM(
-                    "output") ", " ROWS_SUM("estimated") ", " ROWS_SUM("late") ", " ROWS_SUM("unmat"
-                                                                                             "che"
-                                                                                             "d"),
+static const char *const rows_sql[SQL_STATEMENTS] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_COMMIT] = "COMMIT",
+    [SQL_ROLLBACK] = "ROLLBACK",
+    [SQL_META_GET] = "SELECT v FROM meta WHERE k=?1",
+    [SQL_META_SET] = "INSERT INTO meta VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v",
+    [SQL_HOLD_ADD] = "INSERT INTO hold VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
+    [SQL_HOLD_REPLACE] = "INSERT OR REPLACE INTO hold VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
+    [SQL_HOLD_SET] = "UPDATE hold SET booked=?2, state=?3, done=?4 WHERE id=?1",
+    [SQL_HOLD_FIND] = "SELECT id, asked, booked, state, chain FROM hold WHERE id=?1",
+    [SQL_BALANCE_SET] =
+        "UPDATE balance SET granted=?3, reserved=?4, committed=?5, lapsed=?6, overrun=?7, "
+        "cut=?8, raised=?9, lowered=?10, unmatched=?11, refunded=?12 "
+        "WHERE scope=?1 AND window=?2",
+    [SQL_BALANCE_ADD] = "INSERT INTO balance VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0)",
+    [SQL_BALANCE_FIND] = "SELECT granted, reserved, committed, lapsed, overrun, cut, raised, "
+                         "lowered, unmatched, refunded FROM balance WHERE scope=?1 AND window=?2",
+    [SQL_SCOPE_BY_NAME] = ROWS_SCOPE "name=?1",
+    [SQL_SCOPE_BY_ID] = ROWS_SCOPE "id=?1",
+    [SQL_SCOPE_SET] =
+        "INSERT INTO scope VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9) ON CONFLICT(id) DO UPDATE SET "
+        "parent=excluded.parent, granted=excluded.granted, configured=excluded.configured, "
+        "unlimited=excluded.unlimited, lapse_refunds=excluded.lapse_refunds, "
+        "window=excluded.window, seen=excluded.seen",
+    [SQL_SCOPE_SEEN] = "UPDATE scope SET seen=?2 WHERE id=?1",
+    [SQL_JOURNAL_ADD] = "INSERT INTO journal VALUES(?1,?2,?3,?4,?5)",
+    [SQL_LABEL_ADD] = "INSERT INTO label VALUES(?1,?2)",
+    [SQL_USAGE_ADD] = "INSERT INTO usage VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12) "
+                      "ON CONFLICT(utc_hour, scope, upstream, model) DO UPDATE SET "
+                      "requests=requests+excluded.requests" ROWS_SUM("input") ROWS_SUM("cached")
+                          ROWS_SUM("cache_write") ROWS_SUM("output") ROWS_SUM("estimated")
+                              ROWS_SUM("late") ROWS_SUM("unmatched"),
 };
 
 bool sql_rows_prepare(struct sql_store *s)
@@ -100,6 +92,19 @@ void sql_bind(sqlite3_stmt *statement, int first, const int64_t *values, size_t 
 {
     for (size_t i = 0; i < count; i++)
         sqlite3_bind_int64(statement, first + (int)i, values[i]);
+}
+
+bool sql_number(struct sql_store *s, const char *sql, int64_t *value)
+{
+    sqlite3_stmt *row = NULL;
+    bool found = sqlite3_prepare_v2(s->file.db, sql, -1, &row, NULL) == SQLITE_OK &&
+                 sqlite3_step(row) == SQLITE_ROW;
+    if (found)
+        *value = sqlite3_column_int64(row, 0);
+    else
+        sql_file_fault(s, "read it");
+    sqlite3_finalize(row);
+    return found;
 }
 
 /* ---- transactions ---- */
@@ -404,9 +409,14 @@ bool sql_journal_flush(struct sql_store *s)
 
 /* ---- slots ---- */
 
+static uint32_t ids_home(const struct sql_store *s, int64_t id)
+{
+    return (uint32_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 32) & s->ids.mask;
+}
+
 static uint32_t *ids_place(const struct sql_store *s, int64_t id)
 {
-    uint32_t at = (uint32_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 32) & s->ids.mask;
+    uint32_t at = ids_home(s, id);
     while (s->ids.slots[at] && s->slots[s->ids.slots[at] - 1].id != id)
         at = (at + 1) & s->ids.mask;
     return &s->ids.slots[at];
@@ -428,8 +438,7 @@ void sql_ids_drop(struct sql_store *s, uint32_t slot)
     uint32_t at = (uint32_t)(ids_place(s, s->slots[slot].id) - s->ids.slots);
     for (uint32_t next = (at + 1) & s->ids.mask; s->ids.slots[next];
          next = (next + 1) & s->ids.mask) {
-        int64_t id = s->slots[s->ids.slots[next] - 1].id;
-        uint32_t home = (uint32_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 32) & s->ids.mask;
+        uint32_t home = ids_home(s, s->slots[s->ids.slots[next] - 1].id);
         if (((next - home) & s->ids.mask) >= ((next - at) & s->ids.mask)) {
             s->ids.slots[at] = s->ids.slots[next];
             at = next;

@@ -30,8 +30,7 @@ static struct sql_usage_sum *usage_sum(struct sql_store *s, const int64_t key[SQ
         if (memcmp(sum->key, key, sizeof sum->key) == 0)
             return sum;
     }
-    if (s->usage_count == SQL_BATCH_MAX)
-        return NULL;
+    WEIR_INVARIANT(s->usage_count < SQL_BATCH_MAX); /* no more than operations in a batch */
     struct sql_usage_sum *sum = &s->usage[s->usage_count++];
     *sum = (struct sql_usage_sum){0};
     memcpy(sum->key, key, sizeof sum->key);
@@ -73,33 +72,27 @@ bool sql_usage_flush(struct sql_store *s)
     return !s->file.in_transaction || labels_set(s);
 }
 
-static bool usage_add(struct sql_store *s, const int64_t key[SQL_USAGE_KEYS],
+static void usage_add(struct sql_store *s, const int64_t key[SQL_USAGE_KEYS],
                       const int64_t amounts[SQL_USAGE_SUMS])
 {
     struct sql_usage_sum *sum = usage_sum(s, key);
-    if (!sum) { /* a batch has as many settles at most, but voids and repeats may be in it too */
-        if (!sql_usage_flush(s))
-            return false;
-        sum = usage_sum(s, key);
-    }
     for (int i = 0; i < SQL_USAGE_SUMS; i++)
-        sum->sums[i] += usage_cap(amounts[i], WEIR_TOK_MAX); /* at most 2^11 of 2^52 */
-    return true;
+        sum->sums[i] += usage_cap(amounts[i], WEIR_TOK_MAX); /* of a batch: at most 2^62 */
 }
 
-bool sql_usage_add(struct sql_store *s, int64_t scope_id, const struct weir_store_usage *usage,
+void sql_usage_add(struct sql_store *s, int64_t scope_id, const struct weir_store_usage *usage,
                    int64_t amount_tok, enum weir_ledger_result result)
 {
-    return usage_add(
-        s, (int64_t[]){scope_id, usage->upstream, usage->model, s->wall_s / 3600},
-        (int64_t[]){1, weir_max_i64(0, usage->input_tok), weir_max_i64(0, usage->cached_tok),
-                    weir_max_i64(0, usage->cache_write_tok), weir_max_i64(0, usage->output_tok),
-                    usage->estimated ? amount_tok : 0, result == WEIR_LEDGER_LATE ? amount_tok : 0,
-                    result == WEIR_LEDGER_UNMATCHED ? amount_tok : 0});
+    usage_add(s, (int64_t[]){scope_id, usage->upstream, usage->model, s->wall_s / 3600},
+              (int64_t[]){1, weir_max_i64(0, usage->input_tok), weir_max_i64(0, usage->cached_tok),
+                          weir_max_i64(0, usage->cache_write_tok),
+                          weir_max_i64(0, usage->output_tok), usage->estimated ? amount_tok : 0,
+                          result == WEIR_LEDGER_LATE ? amount_tok : 0,
+                          result == WEIR_LEDGER_UNMATCHED ? amount_tok : 0});
 }
 
-bool sql_usage_correct(struct sql_store *s, int64_t scope_id, const struct weir_store_usage *usage)
+void sql_usage_correct(struct sql_store *s, int64_t scope_id, const struct weir_store_usage *usage)
 {
-    return usage_add(s, (int64_t[]){scope_id, usage->upstream, usage->model, usage->utc_hour},
-                     (int64_t[]){0, usage->input_tok, 0, 0, usage->output_tok, 0, 0, 0});
+    usage_add(s, (int64_t[]){scope_id, usage->upstream, usage->model, usage->utc_hour},
+              (int64_t[]){0, usage->input_tok, 0, 0, usage->output_tok, 0, 0, 0});
 }
