@@ -435,7 +435,7 @@ static struct sql_store *store_new(const struct weir_sqlite_config *config)
     s->base = (struct weir_store){.type = &sqlite_type, .fd = -1};
     s->config = *config;
     s->config.queue_max = config->queue_max ? config->queue_max : SQLITE_QUEUE_MAX;
-    s->lock_fd = -1;
+    s->lock_fd = s->own_fd = -1;
     sql_keep_restart(s);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->copies_lock, NULL);

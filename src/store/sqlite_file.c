@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +92,9 @@ void sql_lock_drop(struct sql_store *s)
 {
     if (s->lock_fd >= 0)
         close(s->lock_fd); /* the file stays: its line is what notices an older copy */
-    s->lock_fd = -1;
+    if (s->own_fd >= 0)
+        close(s->own_fd);
+    s->lock_fd = s->own_fd = -1;
 }
 
 /* ---- how long the disk takes ---- */
@@ -213,22 +216,51 @@ bool sql_file_fault(struct sql_store *s, const char *doing)
 
 /* ---- opening ---- */
 
+bool sql_file_missing(struct sql_store *s, uint64_t epoch)
+{
+    return sql_file_wrong(s,
+                          "the file is missing, but %s says that run %" PRIu64
+                          " wrote it: put it back; to begin anew with nothing spent, run "
+                          "`weir ledger verify --adopt`",
+                          s->lock_path, epoch);
+}
+
+/* The lock file goes by the ledger's name, and names are not all: a link has another, and a lock
+ * file can be deleted. So the file itself is locked too, by flock, which SQLite does not use. Other
+ * errors mean that its file system knows no such locks. */
+static bool file_lock(struct sql_store *s)
+{
+    if (flock(s->own_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return true;
+    s->file.fault = SQLITE_BUSY;
+    return sql_file_wrong(s,
+                          "is in use by another process, by another name or without the lock file "
+                          "%s: one gateway at a time may own a ledger",
+                          s->lock_path);
+}
+
 /* Makes the file if it is not there, for the owner only. SQLite gives its other files the same
- * mode. Only while no connection of this process has it open: closing would drop their locks. */
+ * mode. Before any connection of this process has it open, and it stays open until none has:
+ * closing would drop their locks. */
 static bool file_make(struct sql_store *s)
 {
-    int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     struct stat facts;
-    if (fd < 0) {
+    uint64_t epoch;
+    int64_t seq;
+    /* A new file would make SQLite delete the log that belongs to the missing one. */
+    if (!s->config.adopt && sql_lock_read(s, &epoch, &seq) && stat(s->path, &facts) != 0 &&
+        errno == ENOENT)
+        return sql_file_missing(s, epoch);
+    if (s->own_fd < 0)
+        s->own_fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (s->own_fd < 0) {
         s->file.fault = SQLITE_CANTOPEN;
         return sql_file_wrong(s,
                               "cannot be opened: %s; its folder must exist, and the file must "
                               "belong to the gateway's user",
                               strerror(errno));
     }
-    bool known = fstat(fd, &facts) == 0;
-    close(fd);
-    if (!known || !S_ISREG(facts.st_mode)) {
+    if (fstat(s->own_fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
         s->file.fault = SQLITE_CANTOPEN;
         return sql_file_wrong(s, "is not a file");
     }
@@ -236,7 +268,43 @@ static bool file_make(struct sql_store *s)
         sql_say(s, WEIR_STORE_SAY_WARN,
                 "ledger %s can be read or written by other users (mode %03o): `chmod 600` it",
                 s->path, (unsigned)facts.st_mode & 0777);
-    return true;
+    return file_lock(s);
+}
+
+static bool file_is_at(const struct stat *file, const char *path, const char *end)
+{
+    char name[PATH_MAX];
+    struct stat facts;
+    int bytes = snprintf(name, sizeof name, "%s%s", path, end);
+    return bytes > 0 && (size_t)bytes < sizeof name && stat(name, &facts) == 0 &&
+           facts.st_ino == file->st_ino && facts.st_dev == file->st_dev;
+}
+
+bool sql_file_in_place(struct sql_store *s)
+{
+    const char *path = s->real_path ? s->real_path : s->path;
+    struct stat own;
+    bool is_there = fstat(s->own_fd, &own) != 0 || file_is_at(&own, path, "");
+    if (is_there && (s->file.wal.st_ino == 0 || file_is_at(&s->file.wal, path, "-wal")))
+        return true;
+    if (is_there)
+        s->file.is_log_lost = true;
+    else if (s->file.db) /* what is at those names now is not ours to delete */
+        sqlite3_db_config(s->file.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    s->file.fault = SQLITE_READONLY_DBMOVED;
+    return sql_file_wrong(s,
+                          "%s was deleted, moved or replaced while weir had it open: put the one "
+                          "that was there back, or stop weir and start it with what is there now",
+                          is_there ? "its -wal" : "the file");
+}
+
+/* Remembers which file is the log. */
+static void file_know_wal(struct sql_store *s, const char *path)
+{
+    char name[PATH_MAX];
+    int bytes = snprintf(name, sizeof name, "%s-wal", path);
+    if (bytes < 0 || (size_t)bytes >= sizeof name || stat(name, &s->file.wal) != 0)
+        s->file.wal = (struct stat){0};
 }
 
 static bool file_do(struct sql_store *s, const char *sql, const char *doing)
@@ -341,6 +409,8 @@ static bool file_open(struct sql_store *s, bool is_new)
     if (!s->real_path) /* a link given by the operator is fine, one made later is not */
         s->real_path = realpath(s->path, NULL);
     const char *path = s->real_path ? s->real_path : s->path;
+    if (!sql_file_in_place(s))
+        return false;
     if (sqlite3_open_v2(path, &f->db, flags, s->vfs) != SQLITE_OK)
         return sql_file_fault(s, "open it");
     sqlite3_extended_result_codes(f->db, 1);
@@ -355,6 +425,7 @@ static bool file_open(struct sql_store *s, bool is_new)
         !file_check_form(s) || !file_read_numbers(s))
         return false;
     sqlite3_wal_hook(f->db, file_committed, f);
+    file_know_wal(s, path);
     return sql_rows_prepare(s);
 }
 
@@ -375,6 +446,10 @@ bool sql_file_open(struct sql_store *s)
 
 void sql_file_close(struct sql_store *s)
 {
+    /* Only this connection still has the log: what is in it goes into the file now, or is gone.
+     * Reading it again shows which. */
+    if (s->file.db && s->file.is_log_lost && !sql_checkpoint(s, SQLITE_CHECKPOINT_FULL))
+        sql_say(s, WEIR_STORE_SAY_WARN, "%s", s->file.trouble);
     sql_rows_finalize(s);
     sqlite3_close(s->file.db); /* NULL is fine; no statement is left, so it closes */
     s->file.db = NULL;

@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "core/heap.h"
 #include "store/journal.h"
@@ -94,6 +95,8 @@ struct sql_file {
     sqlite3 *db; /* NULL: not open */
     sqlite3_stmt *statements[SQL_STATEMENTS];
     bool in_transaction;
+    struct stat wal;              /* which file its log is; st_ino 0: not known */
+    bool is_log_lost;             /* that file has its name no more */
     int wal_frames;               /* after the last commit */
     int wal_moved;                /* of those, as of the last checkpoint */
     int64_t seq;                  /* of the last row of the journal, folded ones included */
@@ -133,6 +136,7 @@ struct sql_store {
     char *path, *lock_path, *vfs;
     char *real_path; /* without links; NULL: not known yet */
     int lock_fd;
+    int own_fd; /* of the ledger file: locked, never read or written; -1: not open yet */
 
     /* Loop. */
     struct sql_entry *entries;
@@ -185,7 +189,8 @@ struct sql_store {
     uint64_t busy_until_ns; /* what ends free is waited for: they wait for nothing */
     uint32_t batch[SQL_BATCH_MAX];
     uint32_t batch_count;
-    int64_t doubt_seq; /* the journal's last row by a commit that is not known to have worked;
+    int64_t seq_durable; /* of the journal, by the last commit that worked */
+    int64_t doubt_seq;   /* the journal's last row by a commit that is not known to have worked;
                              INT64_MAX: none, so it did not */
     uint64_t voids[2 * SQL_BATCH_MAX]; /* holds told UNAVAILABLE: voided if they are durable */
     uint32_t voids_count, voids_begun; /* begun: the first ones are part of the batch */
@@ -237,6 +242,7 @@ WEIR_MUST_USE bool sql_lock_take(struct sql_store *s, char *error_text, size_t e
 /* What its line says; false: nothing that can be read. */
 WEIR_MUST_USE bool sql_lock_read(const struct sql_store *s, uint64_t *epoch, int64_t *seq);
 void sql_lock_write(const struct sql_store *s, uint64_t epoch, int64_t seq);
+/* Lets go of the lock file and of the ledger's own lock. No connection may be open. */
 void sql_lock_drop(struct sql_store *s);
 /* Times the disk's sync, says it and puts it into the status. Takes about 20 ms at most, where one
  * sync does not take longer. Thread: ledger. */
@@ -244,6 +250,11 @@ void sql_sync_measure(struct sql_store *s);
 /* Opens, checks the form and migrates. false: file.fault and file.trouble say why. */
 WEIR_MUST_USE bool sql_file_open(struct sql_store *s);
 void sql_file_close(struct sql_store *s);
+/* Whether the file and its log still have their names. What is written to one that was deleted or
+ * moved away is lost, and what stands in its place may be older. false: file.trouble says it. */
+WEIR_MUST_USE bool sql_file_in_place(struct sql_store *s);
+/* Notes that the file of a run that the lock file knows is not there; always false. */
+bool sql_file_missing(struct sql_store *s, uint64_t epoch);
 /* Notes the present failure with its meaning; always false. doing: "write a batch". */
 bool sql_file_fault(struct sql_store *s, const char *doing);
 /* The same for a fact that is not SQLite's own. */

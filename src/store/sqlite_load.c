@@ -361,11 +361,7 @@ static bool load_check_age(struct sql_store *s, uint64_t epoch)
         return true;
     }
     if (epoch == 0)
-        return sql_file_wrong(s,
-                              "the file is missing, but %s says that run %" PRIu64
-                              " wrote it: put it back; to begin anew with nothing spent, run "
-                              "`weir ledger verify --adopt`",
-                              s->lock_path, known_epoch);
+        return sql_file_missing(s, known_epoch);
     return sql_file_wrong(s,
                           "this is an older file (run %" PRIu64 ", journal row %" PRId64
                           ") than the one last written (run %" PRIu64 ", row %" PRId64
@@ -495,5 +491,13 @@ bool sql_load_again(struct sql_store *s)
     s->wall_s = sql_wall_s(s);
     /* A log whose sync failed may be in memory only: it is moved into the file, and that synced,
      * before anybody builds on it. */
-    return sql_checkpoint(s, SQLITE_CHECKPOINT_FULL) && load_slots_again(s) && load_memory(s, NULL);
+    if (!sql_checkpoint(s, SQLITE_CHECKPOINT_FULL))
+        return false;
+    if (s->file.seq < s->seq_durable)
+        return sql_file_wrong(s,
+                              "it ends with journal row %" PRId64 ", and row %" PRId64
+                              " was written: what was used in between is not in it. Put the one "
+                              "that was there back",
+                              s->file.seq, s->seq_durable);
+    return load_slots_again(s) && load_memory(s, NULL);
 }

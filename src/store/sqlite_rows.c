@@ -121,9 +121,10 @@ bool sql_commit(struct sql_store *s)
 {
     if (!s->file.in_transaction)
         return true;
-    if (!sql_run(s, SQL_COMMIT, "make a batch durable"))
+    if (!sql_file_in_place(s) || !sql_run(s, SQL_COMMIT, "make a batch durable"))
         return false;
     s->file.in_transaction = false;
+    s->seq_durable = s->file.seq;
     return true;
 }
 

@@ -72,6 +72,33 @@ static void file__second_owner__is_refused_by_the_pid_of_the_first(void **state)
     rig_end(&r);
 }
 
+/* Two memories would sell one grant twice, whatever name the second one came by. */
+static void file__second_owner_by_another_name_or_without_the_lock_file__is_refused(void **state)
+{
+    (void)state;
+    struct rig r;
+    char link_path[128], lock[136];
+    rig_new(&r);
+    rig_open(&r);
+    uint32_t scope = rig_scope(&r, "a", WEIR_NONE, 100);
+    struct rig other = r;
+    snprintf(link_path, sizeof link_path, "%s.copy", r.path);
+    snprintf(lock, sizeof lock, "%s.lock", link_path);
+    other.config.path = link_path;
+    CHECK_INT(symlink(r.path, link_path), 0);
+    refuses(&other, "is in use by another process, by another name");
+    CHECK_INT(unlink(link_path), 0);
+    CHECK_INT(link(r.path, link_path), 0);
+    refuses(&other, "is in use by another process, by another name");
+    CHECK_INT(unlink(lock), 0);
+    rig_remove(&r, ".lock");
+    other.config.path = r.path;
+    refuses(&other, "is in use by another process, by another name");
+    RIG_DO(&r, RESERVE, scope, next(&r), 10, HELD); /* the first one is none the worse */
+    RIG_TOTALS(&r, scope, 10, 0, 0);
+    rig_end(&r);
+}
+
 static void file__new__is_for_its_owner_only_and_the_disk_is_timed(void **state)
 {
     (void)state;
@@ -249,8 +276,14 @@ static void file__missing__is_noticed_until_adopted(void **state)
     rig_scope(&r, "a", WEIR_NONE, 100);
     rig_close(&r);
     rig_remove(&r, "");
+    char log[128];
+    snprintf(log, sizeof log, "%s-wal", r.path);
+    put(log, "what was written last", 21);
     refuses(&r, "the file is missing");
     CHECK(strstr(r.error_text, ".lock") != NULL);
+    CHECK(access(r.path, F_OK) != 0); /* nothing stands in the way of putting it back, and */
+    CHECK(access(log, F_OK) == 0);    /* its log waits for it */
+    rig_remove(&r, "-wal");
     r.config.adopt = true;
     rig_open(&r);
     CHECK_INT(r.st->epoch, 2);
@@ -497,6 +530,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file__second_owner__is_refused_by_the_pid_of_the_first),
+        cmocka_unit_test(file__second_owner_by_another_name_or_without_the_lock_file__is_refused),
         cmocka_unit_test(file__new__is_for_its_owner_only_and_the_disk_is_timed),
         cmocka_unit_test(file__place_that_cannot_be__is_refused_and_says_why),
         cmocka_unit_test(file__not_a_ledger__is_refused_and_left_alone),

@@ -459,6 +459,68 @@ static void outage__stranger_keeps_it_locked__says_so_and_comes_back(void **stat
     rig_end(&r);
 }
 
+/* ---- the file leaves its place ---- */
+
+static void move(const struct rig *r, const char *from, const char *to)
+{
+    char a[128], b[128];
+    snprintf(a, sizeof a, "%s%s", r->path, from);
+    snprintf(b, sizeof b, "%s%s", r->path, to);
+    CHECK_INT(rename(a, b), 0);
+}
+
+/* What would be written goes nowhere: it is not durable, so nothing is admitted, and an older copy
+ * put there instead is not believed either. */
+static void outage__file_moved_away__closes_until_it_is_back(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_new(&r);
+    rig_open(&r);
+    uint32_t scope = rig_scope(&r, "a", WEIR_NONE, 100);
+    uint64_t a = next(&r);
+    RIG_DO(&r, RESERVE, scope, a, 10, HELD);
+    move(&r, "", ".copy");
+    RIG_DO(&r, RESERVE, scope, next(&r), 10, UNAVAILABLE);
+    RIG_HEARD("the file was deleted, moved or replaced");
+    CHECK(submit(&r, WEIR_LEDGER_SETTLE, scope, a, 7, WEIR_NEVER_NS));
+    FILE *other = fopen(r.path, "w");
+    CHECK(other != NULL && fclose(other) == 0);
+    struct weir_store_status status;
+    usleep(300000); /* it tries again meanwhile; right code does not care how often */
+    weir_store_status(r.st, &status);
+    CHECK(!status.is_available);
+    CHECK(strstr(status.trouble, "was deleted, moved or replaced") != NULL);
+    move(&r, ".copy", "");
+    wait_available(&r, true);
+    CHECK_INT(rig_answer(&r).result, WEIR_LEDGER_SETTLED);
+    RIG_TOTALS(&r, scope, 0, 7, 0);
+    rig_reopen(&r);
+    RIG_TOTALS(&r, rig_scope(&r, "a", WEIR_NONE, 100), 0, 7, 0);
+    rig_end(&r);
+}
+
+/* The store still has the deleted log open: what is in it goes into the file. */
+static void outage__log_deleted__loses_nothing(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_new(&r);
+    rig_open(&r);
+    uint32_t scope = rig_scope(&r, "a", WEIR_NONE, 100);
+    uint64_t a = next(&r);
+    RIG_DO(&r, RESERVE, scope, a, 10, HELD);
+    rig_remove(&r, "-wal");
+    rig_remove(&r, "-shm");
+    RIG_DO(&r, RESERVE, scope, next(&r), 10, UNAVAILABLE);
+    RIG_HEARD("its -wal was deleted, moved or replaced");
+    wait_available(&r, true);
+    RIG_TOTALS(&r, scope, 10, 0, 0);
+    RIG_DO(&r, SETTLE, scope, a, 7, SETTLED);
+    CHECK_INT(rig_number(&r, "SELECT committed FROM balance"), 7);
+    rig_end(&r);
+}
+
 /* ---- closing ---- */
 
 /* Later: so that the store is probably closing already. Right code does not care. */
@@ -525,6 +587,8 @@ int main(void)
         cmocka_unit_test(outage__asks_behind_a_failed_batch__are_refused_at_once),
         cmocka_unit_test(outage__scopes_in_a_failed_batch__are_defined_afterwards),
         cmocka_unit_test(outage__stranger_keeps_it_locked__says_so_and_comes_back),
+        cmocka_unit_test(outage__file_moved_away__closes_until_it_is_back),
+        cmocka_unit_test(outage__log_deleted__loses_nothing),
         cmocka_unit_test(outage__close__makes_durable_what_was_accepted),
         cmocka_unit_test(outage__close_during_an_outage__gives_up_and_says_so),
     };
