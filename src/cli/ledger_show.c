@@ -107,14 +107,17 @@ static void print_notes(const json_t *scope, int64_t now_s, bool live)
     if (configured >= 0 && configured != granted)
         printf("  %s: granted by hand; the configuration says %s\n", name,
                cli_amount(configured, a));
-    if (gone_s >= 0) {
+    if (gone_s > 0) {
         int64_t reset_s = cli_json_int(scope, "resets_s");
         if (reset_s < 0 || now_s + gone_s < reset_s)
             printf("  %s: at this pace gone in %s (%s)\n", name, cli_span(gone_s, a),
                    cli_json_text(scope, "exhausted_at"));
     }
     if (json_is_true(json_object_get(scope, "window_is_over")))
-        printf("  %s: its window is over; the gateway begins the next one\n", name);
+        printf(cli_json_int(scope, "window") > 0
+                   ? "  %s: its window is over; the gateway begins the next one\n"
+                   : "  %s: the gateway's start begins its first window\n",
+               name);
 }
 
 /* ---- the table ---- */
@@ -124,7 +127,9 @@ static void add_reset(struct cli_table *table, const json_t *scope, int64_t now_
     char cell[160], in[CLI_AMOUNT_BYTES];
     int64_t resets_s = cli_json_int(scope, "resets_s");
     if (resets_s < 0) {
-        cli_table_add(table, "never");
+        /* At rest and without its configuration nobody knows when the window that it is in ends. */
+        bool is_windowed = cli_json_int(scope, "window") > 0;
+        cli_table_add(table, is_windowed ? "not in this configuration (-c FILE)" : "never");
         return;
     }
     /* "2026-12-01T00:00:00+01:00" and "2026-11-30T23:00:00Z": seconds say nothing here. */
@@ -337,8 +342,9 @@ int cli_ledger_show(int argc, char **argv)
     } else {
         print_head(all);
         if (cli_json_int(all, "left_out") > 0)
-            printf("(%s unlimited scopes with no use: --all shows them)\n",
-                   cli_amount(cli_json_int(all, "left_out"), text));
+            printf("(%s unlimited scope%s with no use: --all shows them)\n",
+                   cli_amount(cli_json_int(all, "left_out"), text),
+                   cli_json_int(all, "left_out") == 1 ? "" : "s");
         print_scopes(scopes, cli_json_int(all, "at_s"), json_is_true(json_object_get(all, "live")));
         if (!only)
             print_estimates(json_object_get(all, "estimates"));

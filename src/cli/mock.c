@@ -30,7 +30,8 @@ static const struct cli_command mock_command = {
     .usage = "[flags]",
     .summary = "Runs a synthetic model server that speaks the OpenAI and the Anthropic API.",
     .help =
-        "Faults, separated by ';', for all requests by --fault or for one by a mock-fault header:\n"
+        "Faults, separated by ';', for all requests by --fault or, without --plain, for one by a\n"
+        "mock-fault header:\n"
         "  status=N retry-after=S retry-after-ms=MS latency=TIME stall=head|body reset=head|body\n"
         "  cut=N (events, or bytes of a whole answer; with end=tidy the framing is ended "
         "properly)\n"

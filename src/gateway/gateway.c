@@ -166,7 +166,7 @@ static void gateway_signal(struct weir_io *io, uint32_t events)
             gateway_drain(g);
         } else {
             weir_log_message(g->log, WEIR_LOG_WARN,
-                             "second signal: stopping at once, %u requests are cut",
+                             "second signal: stopping at once, requests under way are cut: %u",
                              g->requests_now);
             gateway_stop(g, GATEWAY_EXIT_SECOND_SIGNAL);
         }

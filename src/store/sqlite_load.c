@@ -396,9 +396,9 @@ static bool load_lapse(struct sql_store *s, const struct load_held *held)
     }
     if (count > 0)
         sql_say(s, WEIR_STORE_SAY_WARN,
-                "ledger %s: %" PRIu32 " requests of an earlier run never ended: what they held "
+                "ledger %s: %" PRIu32 " request%s of an earlier run never ended: what was held "
                 "lapses (it stays charged, where the scope does not refund)",
-                s->path, count);
+                s->path, count, count == 1 ? "" : "s");
     return sql_balances_set(s) && sql_journal_flush(s);
 }
 

@@ -103,7 +103,7 @@ static void sqlite__each_transition__is_in_the_row_of_the_hold(void **state)
     snprintf(sql, sizeof sql, "SELECT state FROM hold WHERE id = %lld", (long long)lapsing);
     CHECK_INT(rig_number(&r, sql), WEIR_HOLD_LAPSED);
     CHECK_INT(rig_totals(&r, weir_store_scope(r.st, "a")).unmatched_tok, 7);
-    RIG_HEARD("1 requests of an earlier run never ended");
+    RIG_HEARD("1 request of an earlier run never ended");
     rig_end(&r);
 }
 
