@@ -263,7 +263,8 @@ int cli_ledger_verify(int argc, char **argv)
     if (access(path, F_OK) == 0)
         status = verify_file(&args, config, path);
     else
-        fprintf(stderr, "%s: there is no ledger at %s: %s\n", verify_command.name, path,
+        fprintf(stderr, "%s: %s %s: %s\n", verify_command.name,
+                errno == ENOENT ? "there is no ledger at" : "the ledger cannot be reached:", path,
                 strerror(errno));
     weir_config_free(config);
     return status;

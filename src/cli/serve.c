@@ -113,10 +113,14 @@ static void stop_mock(pid_t child)
 
 /* ---- what is printed once it runs ---- */
 
+static bool is_any_address(const struct weir_config_addr *addr)
+{
+    return strcmp(addr->host, "0.0.0.0") == 0 || strcmp(addr->host, "::") == 0;
+}
+
 static void print_address(const struct weir_config_addr *addr, uint16_t port, bool is_tls)
 {
-    bool is_six = strchr(addr->host, ':') != NULL;
-    bool is_any = strcmp(addr->host, "0.0.0.0") == 0 || strcmp(addr->host, "::") == 0;
+    bool is_six = strchr(addr->host, ':') != NULL, is_any = is_any_address(addr);
     printf("%s://%s%s%s:%u", is_tls ? "https" : "http", is_six && !is_any ? "[" : "",
            is_any ? "127.0.0.1" : addr->host, is_six && !is_any ? "]" : "", port);
 }
@@ -137,6 +141,8 @@ static void print_ready(const struct weir_config *config, uint16_t listen_port, 
     bool is_tls = config->tls_cert_file != NULL, key_mode = has_tenants(config);
     printf("weir %s serves ", WEIR_VERSION);
     print_address(&config->listen, listen_port, is_tls);
+    if (is_any_address(&config->listen))
+        printf(" (and on every other address of this machine)");
     if (config->builtin_mock)
         printf(" before its built-in mock (%s)\n", first->url);
     else if (config->upstreams_count == 1)

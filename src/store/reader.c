@@ -20,12 +20,12 @@ static const char *advice(int code)
                "restore a backup";
     case SQLITE_CORRUPT:
     case SQLITE_FORMAT:
-        return "the file is damaged: `weir ledger verify` says more; restore a backup";
+        return "the file is damaged: keep a copy of it, and restore a backup";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return "another program has locked it: try again when that one is done";
     case SQLITE_IOERR:
-        return "the disk cannot be read";
+        return "look at the disk (full, or failing: `dmesg` says)";
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
