@@ -268,6 +268,81 @@ static void sqlite__scope_comes_back_in_the_same_batch__keeps_what_it_counted(vo
     rig_end(&r);
 }
 
+/* ---- batches ---- */
+
+/* Batches so far. */
+static uint64_t batches(const struct rig *r)
+{
+    struct weir_store_status status;
+    weir_store_status(r->st, &status);
+    return status.batches;
+}
+
+/* Looks so often whether there is another batch: time for a thread that should not begin one. */
+static void look_for_batch(const struct rig *r, int looks)
+{
+    for (uint64_t before = batches(r); looks > 0 && batches(r) == before; looks--)
+        ;
+}
+
+/* What a turn submits waits for its collect, and is one batch then. The thread may be awake for
+ * house-keeping of its own just then, so it is most turns of which this is asked. */
+static void sqlite__submits_of_a_turn__are_one_batch(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_new(&r);
+    rig_open(&r);
+    uint32_t scope = rig_scope(&r, "a", WEIR_NONE, 1000000);
+    int whole = 0;
+    for (int turn = 0; turn < 40; turn++) {
+        uint64_t before = batches(&r);
+        for (int i = 0; i < 20; i++) {
+            struct weir_store_op op = rig_op(WEIR_LEDGER_ADJUST, scope, 0, 1);
+            CHECK(weir_store_submit(r.st, &op));
+            if (i == 0)
+                look_for_batch(&r, 200);
+        }
+        for (int i = 0; i < 20; i++)
+            CHECK_STR(weir_ledger_result_name(rig_answer(&r).result), "done");
+        whole += batches(&r) - before == 1;
+    }
+    CHECK_MSG(whole >= 30, "%d of 40 turns were one batch", whole);
+    CHECK_INT(rig_totals(&r, scope).committed_tok, 800);
+    rig_end(&r);
+}
+
+/* A settle that comes alone waits a moment for a reserve to share its sync; with nobody to share it
+ * is done all the same. */
+static void sqlite__settle_and_the_next_reserve__share_a_sync(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_new(&r);
+    rig_open(&r);
+    uint32_t scope = rig_scope(&r, "a", WEIR_NONE, 1000000);
+    struct weir_store_answer answer;
+    uint64_t held = next(&r);
+    int shared = 0;
+    RIG_DO(&r, RESERVE, scope, held, 5, HELD);
+    for (int round = 0; round < 40; round++) {
+        uint64_t before = batches(&r);
+        struct weir_store_op settle = rig_op(WEIR_LEDGER_SETTLE, scope, held, 5);
+        CHECK(weir_store_submit(r.st, &settle));
+        CHECK_INT(weir_store_collect(r.st, 1, &answer, 0), 0); /* the end of a turn */
+        look_for_batch(&r, 80);
+        held = next(&r);
+        struct weir_store_op reserve = rig_op(WEIR_LEDGER_RESERVE, scope, held, 5);
+        CHECK(weir_store_submit(r.st, &reserve));
+        CHECK_STR(weir_ledger_result_name(rig_answer(&r).result), "settled");
+        CHECK_STR(weir_ledger_result_name(rig_answer(&r).result), "held");
+        shared += batches(&r) - before == 1;
+    }
+    CHECK_MSG(shared >= 30, "%d of 40 shared", shared);
+    RIG_DO(&r, SETTLE, scope, held, 5, SETTLED);
+    rig_end(&r);
+}
+
 /* ---- what is kept beside the balances ---- */
 
 static void sqlite__usage__is_summed_by_hour_scope_upstream_and_model(void **state)
@@ -448,6 +523,8 @@ int main(void)
         cmocka_unit_test(sqlite__lapse_refunds__gives_back_and_says_how_much),
         cmocka_unit_test(sqlite__scope_forgotten__its_slot_is_free_and_its_rows_stay),
         cmocka_unit_test(sqlite__scope_comes_back_in_the_same_batch__keeps_what_it_counted),
+        cmocka_unit_test(sqlite__submits_of_a_turn__are_one_batch),
+        cmocka_unit_test(sqlite__settle_and_the_next_reserve__share_a_sync),
         cmocka_unit_test(sqlite__usage__is_summed_by_hour_scope_upstream_and_model),
         cmocka_unit_test(sqlite__keys__outlive_a_restart_unless_they_cost_nothing_or_are_old),
         cmocka_unit_test(sqlite__adjust__keeps_its_reason_in_the_journal),
