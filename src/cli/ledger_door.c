@@ -2,26 +2,19 @@
 
 #include "cli/commands.h"
 #include "cli/ledger_http.h"
+#include "cli/ledger_lock.h"
 #include "cli/ledger_rest.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DOOR_TOKEN_BYTES 128
 #define DOOR_LOOK_NS WEIR_NS_PER_S
 #define DOOR_ANSWER_NS (30 * WEIR_NS_PER_S) /* the gateway itself gives up after 20 s */
-#define DOOR_PAUSE_NS 20000000
-#define DOOR_TRIES_SAME 100 /* a process that has it for 2 s is no command */
-#define DOOR_TRIES_FREE 2   /* that fail although nobody has it: something else is wrong */
-#define DOOR_TRIES_MAX 2000
 
 struct ledger_door {
     const char *command; /* "weir ledger show": before every message */
@@ -49,67 +42,6 @@ struct weir_config *ledger_door_load(const struct cli_command *command, const st
         cli_print_problems(&problems); /* warnings alone are the business of weir check */
     weir_config_problems_free(&problems);
     return config;
-}
-
-enum lock { LOCK_FREE, LOCK_TAKEN, LOCK_UNKNOWN };
-
-struct lock_line {
-    uint64_t epoch;
-    int64_t seq;
-    int pid;
-};
-
-/* Whether a process owns the ledger, and what the lock file's line says (all 0: nothing). The lock
- * is only tried, and let go at once: a gateway that starts in this very moment tries again. */
-static enum lock look_at_lock(const char *path, struct lock_line *line)
-{
-    char *lock_path = NULL, text[100] = "";
-    enum lock state = LOCK_FREE;
-    *line = (struct lock_line){0};
-    if (asprintf(&lock_path, "%s.lock", path) < 0)
-        return LOCK_UNKNOWN;
-    int fd = open(lock_path, O_RDONLY | O_CLOEXEC);
-    int error = errno;
-    free(lock_path);
-    if (fd < 0) {
-        errno = error;
-        return error == ENOENT ? LOCK_FREE : LOCK_UNKNOWN;
-    }
-    if (flock(fd, LOCK_SH | LOCK_NB) != 0)
-        state = errno == EWOULDBLOCK ? LOCK_TAKEN : LOCK_UNKNOWN;
-    error = errno;
-    if (pread(fd, text, sizeof text - 1, 0) > 0 &&
-        sscanf(text, "weir ledger: epoch %" SCNu64 " seq %" SCNd64 " pid %d", &line->epoch,
-               &line->seq, &line->pid) != 3)
-        *line = (struct lock_line){0};
-    close(fd);
-    errno = error;
-    return state;
-}
-
-bool ledger_door_wait(struct ledger_door_wait *wait, const char *path)
-{
-    const struct timespec pause = {.tv_nsec = DOOR_PAUSE_NS};
-    struct lock_line line;
-    if (look_at_lock(path, &line) != LOCK_TAKEN)
-        return wait->free++ < DOOR_TRIES_FREE;
-    wait->free = 0;
-    wait->same = line.pid == wait->pid ? wait->same + 1 : 0;
-    wait->pid = line.pid;
-    if (wait->same >= DOOR_TRIES_SAME || wait->tries++ >= DOOR_TRIES_MAX)
-        return false;
-    nanosleep(&pause, NULL);
-    return true;
-}
-
-bool ledger_door_lock_line(const char *path, uint64_t *epoch, int64_t *seq)
-{
-    struct lock_line line;
-    if (look_at_lock(path, &line) != LOCK_FREE || line.epoch == 0)
-        return false;
-    *epoch = line.epoch;
-    *seq = line.seq;
-    return true;
 }
 
 /* The token of the admin API. The path is kept for messages. */
@@ -226,18 +158,19 @@ static bool is_answered(const struct ledger_door *door)
 
 /* Who has the ledger. Another command that changes it at rest has it for a moment only, and answers
  * nowhere: it is waited for. */
-static enum lock wait_for_owner(const struct ledger_door *door, struct lock_line *line)
+static enum ledger_lock wait_for_owner(const struct ledger_door *door,
+                                       struct ledger_lock_line *line)
 {
-    struct ledger_door_wait wait = {0};
-    enum lock lock = look_at_lock(door->file, line);
-    while (lock == LOCK_TAKEN && !is_answered(door) && ledger_door_wait(&wait, door->file))
-        lock = look_at_lock(door->file, line);
+    struct ledger_lock_wait wait = {0};
+    enum ledger_lock lock = ledger_lock_look(door->file, line);
+    while (lock == LEDGER_LOCK_TAKEN && !is_answered(door) && ledger_lock_wait(&wait, door->file))
+        lock = ledger_lock_look(door->file, line);
     return lock;
 }
 
 static int open_file(struct ledger_door *door, const char *token_file)
 {
-    struct lock_line line;
+    struct ledger_lock_line line;
     if (access(door->file, F_OK) != 0) {
         if (errno == ENOENT)
             fprintf(stderr,
@@ -250,17 +183,17 @@ static int open_file(struct ledger_door *door, const char *token_file)
         return CLI_USAGE_STATUS;
     }
     switch (wait_for_owner(door, &line)) {
-    case LOCK_TAKEN: {
+    case LEDGER_LOCK_TAKEN: {
         int status = open_configured_live(door, token_file);
         return status == CLI_DONE_STATUS ? check_same(door, line.pid) : status;
     }
-    case LOCK_UNKNOWN:
+    case LEDGER_LOCK_UNKNOWN:
         fprintf(stderr,
                 "%s: nobody can tell whether a gateway has the ledger %s: its lock file "
                 "%s.lock cannot be looked at (%s); run this as the gateway's user\n",
                 door->command, door->file, door->file, strerror(errno));
         return CLI_USAGE_STATUS;
-    case LOCK_FREE:
+    case LEDGER_LOCK_FREE:
         break;
     }
     door->rest = ledger_rest_open(door->file, door->config);

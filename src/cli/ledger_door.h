@@ -43,16 +43,6 @@ void ledger_door_close(struct ledger_door *door); /* NULL is fine */
  * free. NULL: it is not right, and that was said. */
 WEIR_MUST_USE struct weir_config *ledger_door_load(const struct cli_command *command,
                                                    const struct cli_args *args);
-/* After a failed attempt to have the ledger: waits a moment for whoever has it. false: it is no use
- * to try again: the same process has had it for long, or nobody has. Start from {0}. */
-struct ledger_door_wait {
-    int pid;
-    uint32_t same, free, tries;
-};
-WEIR_MUST_USE bool ledger_door_wait(struct ledger_door_wait *wait, const char *path);
-/* What the lock file beside a ledger remembers. false: a process has it, there is none, or it says
- * nothing. */
-WEIR_MUST_USE bool ledger_door_lock_line(const char *path, uint64_t *epoch, int64_t *seq);
 
 /* The configuration that told where the ledger is. Lives as long as the door. */
 const struct weir_config *ledger_door_config(const struct ledger_door *door);

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/ledger.h"
 #include "cli/ledger_door.h"
+#include "cli/ledger_lock.h"
 #include "cli/ledger_rest.h"
 #include "cli/text.h"
 
@@ -152,16 +153,15 @@ int cli_ledger_init(int argc, char **argv)
 static bool is_older(const char *path, const struct weir_verify_report *report, char *text,
                      size_t text_bytes)
 {
-    uint64_t epoch = 0;
-    int64_t seq = 0;
-    if (!ledger_door_lock_line(path, &epoch, &seq) ||
-        (epoch <= report->epoch && (report->last_seq == 0 || seq <= report->last_seq)))
+    struct ledger_lock_line line;
+    if (ledger_lock_look(path, &line) != LEDGER_LOCK_FREE ||
+        (line.epoch <= report->epoch && (report->last_seq == 0 || line.seq <= report->last_seq)))
         return false;
     snprintf(text, text_bytes,
              "the file is older than %s.lock remembers (epoch %" PRIu64 ", row %" PRId64
              "; the file has epoch %" PRIu64 ", row %" PRId64 "): a backup was put in its place, "
              "and what was used since is not in it; weir ledger verify --adopt takes it as it is",
-             path, epoch, seq, report->epoch, report->last_seq);
+             path, line.epoch, line.seq, report->epoch, report->last_seq);
     return true;
 }
 

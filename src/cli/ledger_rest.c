@@ -1,6 +1,6 @@
 #include "cli/ledger_rest.h"
 
-#include "cli/ledger_door.h"
+#include "cli/ledger_lock.h"
 #include "gateway/ledger_service.h"
 #include "store/reader.h"
 #include "store/store.h"
@@ -222,11 +222,11 @@ static bool rest_define_all(struct ledger_rest *rest, struct rest_scopes *all)
 static struct weir_store *rest_store_own(const char *path, const struct weir_sqlite_config *config,
                                          char *error_text, size_t error_bytes)
 {
-    struct ledger_door_wait wait = {0};
+    struct ledger_lock_wait wait = {0};
     struct weir_store *store;
     do
         store = weir_sqlite_store_open(config, error_text, error_bytes);
-    while (!store && ledger_door_wait(&wait, path));
+    while (!store && ledger_lock_wait(&wait, path));
     return store;
 }
 

@@ -9,10 +9,17 @@
 #ifndef WEIR_STORE_SCHEMA_H
 #define WEIR_STORE_SCHEMA_H
 
+#include <inttypes.h>
+
 #include "core/ledger.h"
 
 #define WEIR_SCHEMA_APPLICATION 0x77656972
 #define WEIR_SCHEMA_VERSION 1
+
+/* The line of the lock file beside a ledger: its epoch, the last row of its journal (int64_t), and
+ * the process that wrote it (int). */
+#define WEIR_SCHEMA_LOCK_PRINT "weir ledger: epoch %" PRIu64 " seq %" PRId64 " pid %d"
+#define WEIR_SCHEMA_LOCK_SCAN "weir ledger: epoch %" SCNu64 " seq %" SCNd64 " pid %d"
 
 _Static_assert(WEIR_HOLD_HELD == 1 && WEIR_HOLD_SETTLED == 2 && WEIR_HOLD_VOID == 3 &&
                    WEIR_HOLD_LAPSED == 4 && WEIR_HOLD_LATE == 5,

@@ -20,8 +20,7 @@
 #define FILE_SYNC_LONG_NS (20 * WEIR_NS_PER_MS) /* then fewer will do */
 #define FILE_SYNC_SLOW_NS (5 * WEIR_NS_PER_MS)
 #define FILE_SYNC_LIES_NS (30 * WEIR_NS_PER_US)
-#define FILE_LOCK_TRIES 5 /* 10 ms apart */
-#define FILE_LOCK_LINE "weir ledger: epoch %" PRIu64 " seq %" PRId64 " pid %d"
+#define FILE_LOCK_TRIES 5  /* 10 ms apart */
 #define FILE_LOCK_BYTES 96 /* the line is filled up with spaces, so that it never gets shorter */
 
 /* ---- the lock file ---- */
@@ -52,8 +51,7 @@ bool sql_lock_take(struct sql_store *s, char *error_text, size_t error_bytes)
     int64_t seq;
     int pid = 0;
     ssize_t bytes = pread(s->lock_fd, line, FILE_LOCK_BYTES, 0);
-    if (bytes > 0 && sscanf(line, "weir ledger: epoch %" SCNu64 " seq %" SCNd64 " pid %d", &epoch,
-                            &seq, &pid) == 3)
+    if (bytes > 0 && sscanf(line, WEIR_SCHEMA_LOCK_SCAN, &epoch, &seq, &pid) == 3)
         snprintf(error_text, error_bytes,
                  "ledger %s is in use by process %d: one gateway at a time may own a ledger; stop "
                  "that process, or give this one another file",
@@ -71,8 +69,7 @@ bool sql_lock_read(const struct sql_store *s, uint64_t *epoch, int64_t *seq)
     char line[FILE_LOCK_BYTES + 1] = "";
     int pid;
     ssize_t bytes = pread(s->lock_fd, line, FILE_LOCK_BYTES, 0);
-    return bytes > 0 && sscanf(line, "weir ledger: epoch %" SCNu64 " seq %" SCNd64 " pid %d", epoch,
-                               seq, &pid) == 3;
+    return bytes > 0 && sscanf(line, WEIR_SCHEMA_LOCK_SCAN, epoch, seq, &pid) == 3;
 }
 
 /* Not synced: a line that is older than the file does no harm, and a newer one than the file cannot
@@ -81,7 +78,7 @@ void sql_lock_write(const struct sql_store *s, uint64_t epoch, int64_t seq)
 {
     char line[FILE_LOCK_BYTES];
     memset(line, ' ', sizeof line);
-    int bytes = snprintf(line, sizeof line, FILE_LOCK_LINE, epoch, seq, (int)getpid());
+    int bytes = snprintf(line, sizeof line, WEIR_SCHEMA_LOCK_PRINT, epoch, seq, (int)getpid());
     line[bytes] = ' ';
     line[sizeof line - 1] = '\n';
     ssize_t done = pwrite(s->lock_fd, line, sizeof line, 0);
