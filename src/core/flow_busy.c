@@ -4,7 +4,9 @@
  * the rest: when budget is freed, a sweep asks the ledger again for the head of each tenant's, a
  * few at a time, once around the ring of tenants that have any; who is answered HELD joins the
  * queue and the one behind is asked. So a freed hold costs a few reserves, not one for each that
- * waits, and nobody is passed by those of the tenant that came later.
+ * waits, and nobody is passed by those of the tenant that came later. Nor is a head asked for whom
+ * the ledger's answer is known: one on the same scope got it in this sweep (thousands of tenants may
+ * share one scope).
  *
  * In SPENT are those for whom only a new window (or a larger grant) helps. They hold nobody up:
  * what still fits the budget passes them. When it comes they move behind those in BUSY, in order,
@@ -84,13 +86,43 @@ void flow_busy_ask_head(struct weir_flow *f, uint32_t tenant)
     flow_reserve_ask(f, r);
 }
 
+static struct flow_busy_known *busy_known_of(struct weir_flow *f, uint32_t scope)
+{
+    for (uint32_t i = 0; i < f->busy_known_count && i < FLOW_BUSY_KNOWN_MAX; i++)
+        if (f->busy_known[i].scope == scope)
+            return &f->busy_known[i];
+    return NULL;
+}
+
+void flow_busy_learn(struct weir_flow *f, const struct flow_request *r)
+{
+    uint64_t tok = r->summary.estimate_tok;
+    struct flow_busy_known *known = busy_known_of(f, r->scope);
+    if (!known) {
+        known = &f->busy_known[f->busy_known_count++ % FLOW_BUSY_KNOWN_MAX];
+        *known = (struct flow_busy_known){r->scope, tok, tok};
+    }
+    known->least_tok = weir_min_u64(known->least_tok, tok);
+    known->most_tok = weir_max_u64(known->most_tok, tok);
+}
+
+static bool busy_is_known(struct weir_flow *f, uint32_t tenant)
+{
+    const struct flow_request *r =
+        &f->requests[f->tenants[tenant].lines[FLOW_LINE_BUSY].first_1 - 1];
+    const struct flow_busy_known *known = busy_known_of(f, r->scope);
+    return known && r->summary.estimate_tok >= known->least_tok &&
+           r->summary.estimate_tok <= known->most_tok;
+}
+
 void flow_busy_sweep(struct weir_flow *f)
 {
     while (f->busy_sweep_left > 0 && f->ring_1[FLOW_LINE_BUSY] && f->busy_asked < BUSY_ASKED_MAX) {
         uint32_t tenant = f->ring_1[FLOW_LINE_BUSY] - 1;
         f->ring_1[FLOW_LINE_BUSY] = f->tenants[tenant].lines[FLOW_LINE_BUSY].ring_next_1;
         f->busy_sweep_left--;
-        flow_busy_ask_head(f, tenant);
+        if (!busy_is_known(f, tenant))
+            flow_busy_ask_head(f, tenant);
     }
     if (!f->ring_1[FLOW_LINE_BUSY])
         f->busy_sweep_left = 0;
@@ -108,6 +140,7 @@ void flow_busy_answered(struct weir_flow *f, struct flow_request *r)
 void weir_flow_budget_freed(struct weir_flow *f)
 {
     f->busy_epoch++;
+    f->busy_known_count = 0;
     f->busy_sweep_left = f->ring_count[FLOW_LINE_BUSY];
     flow_busy_sweep(f);
 }

@@ -78,6 +78,14 @@ struct flow_request {
     struct weir_flow_summary summary;
 };
 
+/* Since budget was last freed, the ledger said BUSY to the least and to the most of these amounts,
+ * and so it would to each between them: the chain of a scope decides, and nothing else does. */
+struct flow_busy_known {
+    uint32_t scope;
+    uint64_t least_tok, most_tok;
+};
+#define FLOW_BUSY_KNOWN_MAX 8
+
 struct flow_tenant_line {
     uint32_t first_1, last_1;
     uint32_t ring_next_1, ring_prev_1; /* among tenants that have any in this line */
@@ -106,6 +114,8 @@ struct weir_flow {
     uint32_t ring_1[FLOW_LINE_COUNT];     /* BUSY: the tenant whose head is tried next */
     uint32_t ring_count[FLOW_LINE_COUNT]; /* tenants in it */
     uint32_t busy_sweep_left, busy_asked;
+    struct flow_busy_known busy_known[FLOW_BUSY_KNOWN_MAX];
+    uint32_t busy_known_count; /* may be above the maximum: the oldest ones were written over */
     uint32_t busy_epoch, raise_epoch; /* count the times that budget was freed, and raised */
     bool is_raised;                   /* since the last pump */
     uint32_t raised_scope;            /* WEIR_NONE: several, or not known */
@@ -160,6 +170,8 @@ struct weir_refused flow_reserve_spent(uint32_t scope, uint64_t reset_ns, uint64
 /* flow_busy.c: the requests that wait for budget. They are BUSY, and ASIDE in the gate. */
 void flow_busy_add(struct weir_flow *f, struct flow_request *r, enum flow_line line);
 void flow_busy_remove(struct weir_flow *f, struct flow_request *r);
+/* The ledger said BUSY to r, and nothing was freed since it was asked. */
+void flow_busy_learn(struct weir_flow *f, const struct flow_request *r);
 /* A RESERVE of the sweep was answered, or the head of a tenant's list changed. */
 void flow_busy_answered(struct weir_flow *f, struct flow_request *r);
 void flow_busy_ask_head(struct weir_flow *f, uint32_t tenant);

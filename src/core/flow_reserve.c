@@ -88,6 +88,8 @@ static void reserved_busy(struct weir_flow *f, struct flow_request *r, uint32_t 
     /* Budget may have been freed between the ledger's answer and now. */
     if (r->busy_epoch != f->busy_epoch)
         flow_busy_ask_head(f, r->tenant);
+    else
+        flow_busy_learn(f, r);
 }
 
 static void reserved_queue(struct weir_flow *f, struct flow_request *r,

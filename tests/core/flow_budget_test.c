@@ -531,6 +531,56 @@ static void flow__the_answer_ends_while_more_is_asked_for__is_settled_once(void 
     }
 }
 
+/* ---- many wait for one budget ---- */
+
+#define CROWD 400
+
+static uint64_t crowd_asked;
+
+static bool crowd_count(struct sim *sim, const struct sim_request *r,
+                        enum weir_reserve_answer *answer, uint64_t *delay_ns)
+{
+    (void)sim, (void)r, (void)answer, (void)delay_ns;
+    crowd_asked++;
+    return false;
+}
+
+/* A grant that one of them fits in at a time, and nothing is used up: each end lets another in. What
+ * is asked for then does not grow with those who wait, and nobody is forgotten. */
+static void crowd(uint32_t sizes, uint64_t asked_max)
+{
+    struct weir_tenant_rules tenants[CROWD];
+    struct sim_config c = sim_config_plain(8, tenants, CROWD);
+    struct script s = script_ok(10 * MS);
+    s.of[0] = plan_status(400, 10 * MS);
+    c.plan = script_plan;
+    c.user = &s;
+    c.ledger_says = crowd_count;
+    c.is_audited = false;
+    struct sim sim;
+    sim_open(&sim, &c);
+    sim.granted_tok[0] = 1200;
+    crowd_asked = 0;
+    for (uint32_t i = 0; i < CROWD; i++) {
+        struct weir_arrival a = sim_arrival(&sim, i, 4, 1000 + i % sizes, 3600 * SECOND);
+        sim_arrive(&sim, &a);
+    }
+    CHECK(sim_run_dry(&sim, sim.now_ns + 3600 * SECOND));
+    for (uint32_t i = 0; i < CROWD; i++)
+        CHECK_INT(sim.requests[i].refusal, WEIR_REFUSAL_NONE);
+    if (crowd_asked > asked_max)
+        fail_msg("%llu reserves for %d requests", (unsigned long long)crowd_asked, CROWD);
+    sim_close_settled(&sim);
+}
+
+static void flow__hundreds_of_tenants_wait_for_one_scope__each_end_asks_for_a_few(void **state)
+{
+    (void)state;
+    crowd(1, 12 * CROWD);
+    crowd(3, 16 * CROWD);
+    crowd(100, 80 * CROWD); /* 100 amounts: one is asked for unless it is between two known ones */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +605,7 @@ int main(void)
         cmocka_unit_test(flow__no_room_to_grow_and_the_policy_is_log__goes_on_and_asks_no_more),
         cmocka_unit_test(flow__an_answer_is_cut__the_reason_is_what_the_ledger_said),
         cmocka_unit_test(flow__the_answer_ends_while_more_is_asked_for__is_settled_once),
+        cmocka_unit_test(flow__hundreds_of_tenants_wait_for_one_scope__each_end_asks_for_a_few),
     };
     return cmocka_run_group_tests_name("flow_budget", tests, NULL, NULL);
 }
