@@ -7,21 +7,24 @@
 #include "gateway/ledger_service_inside.h"
 
 #define WRITE_TAG (UINT64_C(1) << 63) /* the host's own tags do not have it */
-#define WRITE_KNOWN_MAX 4096          /* names compared for "did you mean" */
+/* Of a "did you mean", which the loop works out: names compared, and slots looked at for them. */
+#define WRITE_KNOWN_MAX 1000
+#define WRITE_SLOTS_MAX 20000u
 
 /* ---- the body ---- */
 
-/* Whether all members of body are among those (all: as a text); else says which is not. */
-static bool check_members(struct weir_ledger_call *call, const json_t *body,
+/* Whether what (a part of the request) has members among those only (all: as a text); else says
+ * which is not. */
+static bool check_members(struct weir_ledger_call *call, const char *what, const json_t *part,
                           const char *const *known, size_t count, const char *all)
 {
     const char *key;
     json_t *value;
-    if (!json_is_object(body)) {
-        service_reply(call, 400, service_error("the body must be a JSON object"));
+    if (!json_is_object(part)) {
+        service_reply(call, 400, service_error("%s must be a JSON object", what));
         return false;
     }
-    json_object_foreach((json_t *)(uintptr_t)body, key, value)
+    json_object_foreach((json_t *)(uintptr_t)part, key, value)
     {
         size_t i = 0;
         while (i < count && strcmp(key, known[i]) != 0)
@@ -89,7 +92,8 @@ static bool take_scope(struct weir_ledger_call *call, const json_t *body,
         return true;
     const char *known[WRITE_KNOWN_MAX];
     size_t count = 0;
-    for (uint32_t i = 0; i < weir_store_scopes_max(store) && count < WRITE_KNOWN_MAX; i++)
+    uint32_t slots = (uint32_t)weir_min_u64(weir_store_scopes_max(store), WRITE_SLOTS_MAX);
+    for (uint32_t i = 0; i < slots && count < WRITE_KNOWN_MAX; i++)
         if (weir_store_scope_name(store, i))
             known[count++] = weir_store_scope_name(store, i);
     const char *near = count ? weir_value_suggest(name, known, count) : NULL;
@@ -132,7 +136,7 @@ static void write_grant(struct weir_ledger_call *call, const json_t *body)
     struct weir_ledger_totals totals;
     const json_t *granted = json_object_get(body, "granted_tok");
     bool unlimited = json_is_null(granted);
-    if (!check_members(call, body, known, WEIR_COUNT(known), "scope and granted_tok") ||
+    if (!check_members(call, "the body", body, known, WEIR_COUNT(known), "scope and granted_tok") ||
         !take_scope(call, body, &totals) ||
         (!unlimited && !take_tokens(call, body, "granted_tok", 0, &call->amount_tok)))
         return;
@@ -203,7 +207,7 @@ static bool take_usage(struct weir_ledger_call *call, const json_t *body,
     const char *upstream = json_string_value(json_object_get(part, "upstream"));
     const char *model = json_string_value(json_object_get(part, "model"));
     json_int_t hour = json_integer_value(json_object_get(part, "utc_hour"));
-    if (!check_members(call, part, known, WEIR_COUNT(known),
+    if (!check_members(call, "usage", part, known, WEIR_COUNT(known),
                        "upstream, model, utc_hour, input_tok and output_tok") ||
         !take_tokens(call, part, "input_tok", -WEIR_TOK_MAX, &usage->input_tok) ||
         !take_tokens(call, part, "output_tok", -WEIR_TOK_MAX, &usage->output_tok))
@@ -244,7 +248,7 @@ static void write_adjust(struct weir_ledger_call *call, const json_t *body)
     static const char *const known[] = {"scope", "hold", "tokens", "reason", "usage"};
     struct weir_ledger_totals totals;
     struct weir_store_usage usage;
-    if (!check_members(call, body, known, WEIR_COUNT(known),
+    if (!check_members(call, "the body", body, known, WEIR_COUNT(known),
                        "scope or hold, tokens, reason and usage") ||
         !take_reason(call, body))
         return;

@@ -242,7 +242,7 @@ static const struct {
     {ADJUST, USAGE("2", "\"up\"", "9", "1.0", "1"), 400, "input_tok must be a whole number"},
     {ADJUST, USAGE("2", "\"up\"", "9", "1", "1,\"more\":1"), 400, "there is no member 'more' here"},
     {ADJUST, "{\"scope\":\"class\",\"tokens\":5,\"reason\":\"x\",\"usage\":[]}", 400,
-     "must be a JSON object"},
+     "usage must be a JSON object"},
     {ADJUST, "{\"hold\":\"5\",\"tokens\":5,\"reason\":\"x\",\"usage\":{}}", 400,
      "usage goes with a scope, not with a hold"},
     {"/v1/ledger?scope=class", NULL, 200, "\"used_tok\":500"},
