@@ -23,7 +23,8 @@ struct ledger_rest {
     const struct weir_config *config;
     struct weir_store *store; /* NULL: not opened yet */
     struct weir_ledger_service *service;
-    uint64_t defined; /* answers to our own definitions, so far */
+    uint64_t defined;                /* answers to our own definitions, so far */
+    enum weir_ledger_result refused; /* the last of them that did not take effect; DONE: none */
 
     uint32_t status; /* of the call under way */
     json_t *answer;
@@ -56,8 +57,11 @@ static void rest_collect(struct ledger_rest *rest)
     struct weir_store_answer answers[64];
     size_t count = weir_store_collect(rest->store, rest_now_ns(), answers, WEIR_COUNT(answers));
     for (size_t i = 0; i < count; i++)
-        if (!weir_ledger_service_answer(rest->service, &answers[i]))
+        if (!weir_ledger_service_answer(rest->service, &answers[i])) {
             rest->defined++;
+            if (answers[i].result != WEIR_LEDGER_DONE)
+                rest->refused = answers[i].result;
+        }
     if (count == 0) {
         struct pollfd wait = {.fd = weir_store_fd(rest->store), .events = POLLIN};
         poll(&wait, 1, REST_WAIT_MS);
@@ -215,7 +219,7 @@ static bool rest_define_all(struct ledger_rest *rest, struct rest_scopes *all)
         }
     while (rest->defined < submitted && rest_now_ns() < give_up_ns)
         rest_collect(rest);
-    return rest->defined == submitted;
+    return rest->defined == submitted && rest->refused == WEIR_LEDGER_DONE;
 }
 
 /* Opens the store. Another command may have been faster: it is done in a moment. */
@@ -237,11 +241,20 @@ static bool rest_store_open(struct ledger_rest *rest, struct rest_scopes *scopes
     struct weir_sqlite_config config = rest_store_config(rest->path, rest->config);
     config.scopes_max += (uint32_t)weir_min_u64(scopes->count, 1u << 20);
     rest->store = rest_store_own(rest->path, &config, error_text, error_bytes);
-    if (!rest->store || !rest_serve(rest))
+    if (!rest->store)
         return false;
+    if (!rest_serve(rest)) {
+        snprintf(error_text, error_bytes, "out of memory");
+        return false;
+    }
     if (rest_define_all(rest, scopes))
         return true;
-    snprintf(error_text, error_bytes, "the ledger %s did not take its scopes in time", rest->path);
+    if (rest->refused != WEIR_LEDGER_DONE)
+        snprintf(error_text, error_bytes, "the ledger %s did not take a scope: %s", rest->path,
+                 weir_ledger_result_name(rest->refused));
+    else
+        snprintf(error_text, error_bytes, "the ledger %s did not take its scopes in time",
+                 rest->path);
     return false;
 }
 
@@ -264,6 +277,7 @@ struct ledger_rest *ledger_rest_open(const char *path, const struct weir_config 
         return NULL;
     rest->path = path;
     rest->config = config;
+    rest->refused = WEIR_LEDGER_DONE;
     if (!rest_serve(rest)) {
         free(rest);
         return NULL;
