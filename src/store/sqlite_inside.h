@@ -11,6 +11,7 @@
  *
  *   loop                                                          ledger thread
  *   submit --> entry --> [ends] [others] --> batch of <= 1,024 --> rules in memory --> rows
+ *            (collect wakes)
  *   collect <------------ [answered] <------------------------------------------- commit
  *
  * An entry is one operation from its submit until its answer is collected; entries are named by

@@ -122,14 +122,16 @@ static inline uint64_t weir_store_hold_next(struct weir_store *st)
     return weir_ledger_hold_id(st->epoch, ++st->counter);
 }
 
-/* Takes a copy of op. false: no room now; collect, and try again or refuse the request. */
+/* Takes a copy of op; it may be begun only when weir_store_collect is called next. false: no room
+ * now; collect, and try again or refuse the request. */
 WEIR_MUST_USE static inline bool weir_store_submit(struct weir_store *st,
                                                    const struct weir_store_op *op)
 {
     return st->type->submit(st, op);
 }
 
-/* Takes up to answers_max answers; how many came. */
+/* Takes up to answers_max answers; how many came. What was submitted since the last call is begun,
+ * also with answers_max 0. */
 WEIR_MUST_USE static inline size_t weir_store_collect(struct weir_store *st, uint64_t now_ns,
                                                       struct weir_store_answer *answers,
                                                       size_t answers_max)
@@ -227,10 +229,10 @@ struct weir_sqlite_config {
     int64_t keep_finished_s; /* rows of finished holds in the file, then purged */
     int64_t keep_journal_s;  /* journal rows, then folded into the base snapshot */
     int64_t keep_usage_s;    /* usage rows and balances of past windows, then purged */
-    int64_t
-        clock_doubt_s; /* nothing is purged or folded for so long after the clock jumped ahead by
-                                more than an hour (while it ran), or a month (since the last run) */
-    bool adopt;        /* use a file that is older than its lock file says */
+    /* Nothing is purged or folded for so long after the clock jumped ahead by more than an hour
+     * (while it ran), or a month (since the last run). 0: every clock is believed at once. */
+    int64_t clock_doubt_s;
+    bool adopt;              /* use a file that is older than its lock file says */
     int64_t (*wall_s)(void); /* for columns that people read; NULL: time(2) */
     void (*say)(enum weir_store_say level, const char *text); /* what an operator should know; any
                                                                  thread; NULL: stderr */
