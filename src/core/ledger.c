@@ -7,10 +7,15 @@ static struct weir_ledger_answer say(struct weir_ledger *l, enum weir_ledger_res
                                      uint32_t scope)
 {
     l->results[result]++;
-    if (result == WEIR_LEDGER_BUSY || result == WEIR_LEDGER_EXHAUSTED ||
-        result == WEIR_LEDGER_NEVER)
-        l->scopes[scope].refused++;
     return (struct weir_ledger_answer){result, scope};
+}
+
+/* The answer of a budget that has no room: its scope counts it. */
+static struct weir_ledger_answer say_refused(struct weir_ledger *l,
+                                             struct weir_ledger_answer judged)
+{
+    l->scopes[judged.scope].refused++;
+    return say(l, judged.result, judged.scope);
 }
 
 /* Balances. */
@@ -222,7 +227,7 @@ struct weir_ledger_answer weir_ledger_reserve(struct weir_ledger *l, uint64_t ho
     uint8_t depth = scope_chain(l, s, chain);
     struct weir_ledger_answer judged = chain_judge(l, chain, depth, est_tok, est_tok);
     if (judged.result != WEIR_LEDGER_HELD)
-        return say(l, judged.result, judged.scope);
+        return say_refused(l, judged);
     if (!ledger_hold_has_room(l))
         return say(l, WEIR_LEDGER_FULL, WEIR_NONE);
 
@@ -248,7 +253,7 @@ struct weir_ledger_answer weir_ledger_extend(struct weir_ledger *l, uint64_t hol
     struct weir_ledger_answer judged =
         chain_judge(l, h->chain, h->depth, est_tok - h->booked, est_tok);
     if (judged.result != WEIR_LEDGER_HELD)
-        return say(l, judged.result, judged.scope);
+        return say_refused(l, judged);
 
     hold_count(l, h, -1);
     h->booked = est_tok;

@@ -197,7 +197,7 @@ static bool batch_apply(struct sql_store *s)
             e->scope = e->op.ledger.scope;
         } else if (!sql_apply(s, e)) {
             return false;
-        } else if (e->result == WEIR_LEDGER_BUSY) {
+        } else if (is_ask(e) && e->result == WEIR_LEDGER_BUSY) {
             s->busy_until_ns = sql_clock_ns() + THREAD_BUSY_NS;
         }
     }

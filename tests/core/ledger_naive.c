@@ -398,8 +398,9 @@ static struct weir_ledger_answer naive_do(struct naive *n, const struct weir_led
 struct weir_ledger_answer naive_apply(struct naive *n, const struct weir_ledger_op *op)
 {
     struct weir_ledger_answer answer = naive_do(n, op);
-    if (answer.result == WEIR_LEDGER_BUSY || answer.result == WEIR_LEDGER_EXHAUSTED ||
-        answer.result == WEIR_LEDGER_NEVER)
+    bool is_ask = op->kind == WEIR_LEDGER_RESERVE || op->kind == WEIR_LEDGER_EXTEND;
+    if (is_ask && (answer.result == WEIR_LEDGER_BUSY || answer.result == WEIR_LEDGER_EXHAUSTED ||
+                   answer.result == WEIR_LEDGER_NEVER))
         n->scopes[answer.scope].refused++;
     return answer;
 }

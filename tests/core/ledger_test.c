@@ -65,6 +65,7 @@ static void ledger__every_operation__is_applied_by_its_kind(void **state)
          WEIR_LEDGER_SETTLED},
         {{.kind = WEIR_LEDGER_VOID, .hold = v}, WEIR_LEDGER_VOIDED},
         {{.kind = WEIR_LEDGER_ADJUST, .scope = 2, .amount_tok = -20}, WEIR_LEDGER_DONE},
+        {{.kind = WEIR_LEDGER_SCOPE_FORGET, .scope = 1}, WEIR_LEDGER_BUSY},
         {{.kind = WEIR_LEDGER_SCOPE_FORGET, .scope = 2}, WEIR_LEDGER_DONE},
     };
     for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
@@ -78,11 +79,12 @@ static void ledger__every_operation__is_applied_by_its_kind(void **state)
     CHECK(weir_ledger_totals(l, 1, &t));
     CHECK_INT(weir_ledger_used_tok(&t), 30);
     CHECK_INT(t.parent, WEIR_NONE);
+    CHECK_INT(t.refused_count, 1); /* the reserve; that it has a child is no refusal of a budget */
     CHECK(!weir_ledger_totals(l, 2, &t));
     struct weir_ledger_stats s;
     weir_ledger_stats(l, &s);
     CHECK_INT(s.results[WEIR_LEDGER_DONE], 5);
-    CHECK_INT(s.results[WEIR_LEDGER_BUSY], 1);
+    CHECK_INT(s.results[WEIR_LEDGER_BUSY], 2);
     CHECK_INT(s.finished, 0); /* those of a scope that is forgotten go with it */
     free(mem);
 }
