@@ -58,15 +58,19 @@ static const char *column_name(sqlite3_stmt *statement, int column)
     return text ? text : "?";
 }
 
-/* Finds a scope's id by name. MORE: found; END: there is none. */
+/* Finds a scope's id by name. MORE: found, or no name was given (0); END: there is none. */
 static enum weir_reader_next scope_id(struct weir_reader *reader, const char *name, int64_t *id)
 {
+    *id = 0;
+    if (!name)
+        return WEIR_READER_MORE;
     sqlite3_stmt *statement = reader_prepare(reader, "SELECT id FROM scope WHERE name = ?");
     if (!statement)
         return WEIR_READER_FAULT;
     sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
     int code = sqlite3_step(statement);
-    *id = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    if (code == SQLITE_ROW)
+        *id = sqlite3_column_int64(statement, 0);
     if (!reader_finish(reader, statement, code))
         return WEIR_READER_FAULT;
     return code == SQLITE_ROW ? WEIR_READER_MORE : WEIR_READER_END;
@@ -280,12 +284,10 @@ enum weir_reader_next weir_reader_holds(struct weir_reader *reader,
                                         weir_reader_hold_fn *each, void *ctx)
 {
     struct page page;
-    int64_t scope = 0;
-    if (filter->scope) {
-        enum weir_reader_next found = scope_id(reader, filter->scope, &scope);
-        if (found != WEIR_READER_MORE)
-            return found;
-    }
+    int64_t scope;
+    enum weir_reader_next found = scope_id(reader, filter->scope, &scope);
+    if (found != WEIR_READER_MORE)
+        return found;
     const char *sql = "SELECT " HOLD_COLUMNS " FROM hold WHERE id > ? ORDER BY id LIMIT ?";
     if (filter->state == WEIR_HOLD_HELD)
         sql = "SELECT " HOLD_COLUMNS " FROM hold" HELD_AFTER;
@@ -350,12 +352,10 @@ enum weir_reader_next weir_reader_usage(struct weir_reader *reader,
                                         weir_reader_usage_fn *each, void *ctx)
 {
     struct page page;
-    int64_t scope = 0;
-    if (filter->scope) {
-        enum weir_reader_next found = scope_id(reader, filter->scope, &scope);
-        if (found != WEIR_READER_MORE)
-            return found;
-    }
+    int64_t scope;
+    enum weir_reader_next found = scope_id(reader, filter->scope, &scope);
+    if (found != WEIR_READER_MORE)
+        return found;
     if (!page_begin(&page, reader,
                     "SELECT u.utc_hour, u.scope, u.upstream, u.model, s.name, "
                     "iif(u.upstream = 0, 'other', up.text), iif(u.model = 0, 'other', m.text), "
