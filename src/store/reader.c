@@ -31,8 +31,8 @@ static const char *advice(int code)
     case SQLITE_PERM:
     case SQLITE_AUTH:
         return "the file, its -wal, its -shm and their folder have to be open to this user: use "
-               "the "
-               "one that the gateway runs as, or copy all three to a folder of your own";
+               "the one "
+               "that the gateway runs as, or copy all three to a folder of your own";
     case SQLITE_NOMEM:
         return "there is not enough memory";
     case SQLITE_ERROR: /* no such table */
@@ -248,7 +248,7 @@ bool reader_facts_inside(struct weir_reader *reader, struct weir_reader_facts *f
     } queries[] = {
         {"SELECT v FROM meta WHERE k = 'epoch'", &epoch},
         {"SELECT v FROM meta WHERE k = 'created'", &facts->created_s},
-        {"SELECT v FROM meta WHERE k = 'wall'", &facts->wall_s},
+        {WEIR_SCHEMA_LAST_WALL, &facts->wall_s},
         {"SELECT v FROM meta WHERE k = 'base_seq'", &facts->base_seq},
         {"SELECT min(seq) FROM journal", &facts->first_seq},
         {"SELECT max(seq) FROM journal", &facts->last_seq},

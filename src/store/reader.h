@@ -52,7 +52,7 @@ struct weir_reader_cursor {
 struct weir_reader_facts {
     int64_t version;             /* of the form of the file */
     uint64_t epoch;              /* of the present or last run */
-    int64_t created_s, wall_s;   /* of the file; of the last write */
+    int64_t created_s, wall_s;   /* of the file; of the last change, or start */
     int64_t base_seq;            /* journal rows up to this one were folded */
     int64_t first_seq, last_seq; /* of the journal; 0: it has no row */
     int64_t scopes, balances;

@@ -31,7 +31,7 @@ _Static_assert(WEIR_HOLD_HELD == 1 && WEIR_HOLD_SETTLED == 2 && WEIR_HOLD_VOID =
     "raised INTEGER NOT NULL, lowered INTEGER NOT NULL, unmatched INTEGER NOT NULL, "              \
     "refunded INTEGER NOT NULL, "
 
-/* meta     epoch: of the present or last run; created, wall: when; base_seq: the last row of the
+/* meta     epoch: of the present or last run; created: when; wall: its start; base_seq: the last row of the
  *          journal that was folded into base; low: no hold with a lower id is held;
  *          proof: a number that was written to see whether writing works again
  * scope    parent: NULL for a root; configured: the grant that the configuration gave last, NULL:
@@ -65,5 +65,10 @@ _Static_assert(WEIR_HOLD_HELD == 1 && WEIR_HOLD_SETTLED == 2 && WEIR_HOLD_VOID =
     "PRIMARY KEY(utc_hour, scope, upstream, model)) STRICT, WITHOUT ROWID;"                        \
     "INSERT INTO meta VALUES('base_seq', 0);"                                                      \
     "PRAGMA application_id=2003134834; PRAGMA user_version=1;"
+
+/* When the file was last written: its last change, or the start of its last run. */
+#define WEIR_SCHEMA_LAST_WALL                                                                      \
+    "SELECT max(coalesce((SELECT wall FROM journal ORDER BY seq DESC LIMIT 1), 0), "               \
+    "coalesce((SELECT v FROM meta WHERE k = 'wall'), 0))"
 
 #endif

@@ -15,9 +15,6 @@
     "FROM hold WHERE id >= coalesce((SELECT v FROM meta WHERE k = 'low'), 0) AND state = 1"
 #define LOAD_COLUMNS "SELECT id, asked, booked, state, chain "
 #define LOAD_COUNT_LIVE "SELECT (SELECT count(*) " LOAD_LAPSED ") + (SELECT count(*) " LOAD_HELD ")"
-#define LOAD_LAST_WALL                                                                             \
-    "SELECT max(coalesce((SELECT wall FROM journal ORDER BY seq DESC LIMIT 1), 0), "               \
-    "coalesce((SELECT v FROM meta WHERE k = 'wall'), 0))"
 #define LOAD_LABELS_MIN 4096u
 #define LOAD_ADVICE "the file contradicts itself: keep a copy, look at it by `weir ledger verify`"
 
@@ -406,7 +403,7 @@ static bool load_epoch(struct sql_store *s, uint64_t *before)
 {
     int64_t epoch = 0;
     if ((!sql_meta_get(s, "epoch", &epoch) && s->file.fault != SQLITE_OK) ||
-        !sql_number(s, LOAD_LAST_WALL, &s->clock_wall_s))
+        !sql_number(s, WEIR_SCHEMA_LAST_WALL, &s->clock_wall_s))
         return false;
     if (epoch < 0 || (uint64_t)epoch >= WEIR_LEDGER_EPOCH_MAX)
         return sql_file_wrong(s, "it says to be of run %" PRId64 ", the last possible is %" PRIu64,

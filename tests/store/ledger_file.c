@@ -79,7 +79,7 @@ struct ledger_file *ledger_file_new(void)
     ledger_file_sql(f, "PRAGMA journal_mode = WAL");
     ledger_file_sql(f, "PRAGMA synchronous = OFF");
     ledger_file_sql(f, WEIR_SCHEMA_SQL);
-    ledger_file_sql(f, "INSERT INTO meta VALUES('epoch', 1), ('created', 1000), ('wall', 2000)");
+    ledger_file_sql(f, "INSERT INTO meta VALUES('epoch', 1), ('created', 1000), ('wall', 1200)");
     scope(f, 1, "org", 0);
     scope(f, 2, "team", 1);
     scope(f, 3, "key", 2);
