@@ -61,6 +61,15 @@ static void wait_available(struct rig *r, bool is_available)
     fail_msg("still %savailable after 20 s", is_available ? "un" : "");
 }
 
+static void wait_syncs(uint64_t count)
+{
+    for (int tries = 0; gate_syncs() < count; tries++) {
+        CHECK_MSG(tries < 2000, "%llu syncs after 20 s, want %llu",
+                  (unsigned long long)gate_syncs(), (unsigned long long)count);
+        usleep(10000);
+    }
+}
+
 /* Answers are counted once, however often the operation was applied. */
 static void check_counted(struct rig *r, enum weir_ledger_result result, uint64_t count)
 {
@@ -356,7 +365,7 @@ static void outage__failed_commit_is_durable_after_all__answers_stand(void **sta
     gate_open();
     expect(&r, WEIR_LEDGER_RESERVE, b, "unavailable");
     wait_available(&r, false);
-    usleep(250000); /* some reloads fail too, the closing of the file among them */
+    wait_syncs(gate_syncs() + 2); /* some reloads fail too, the closing of the file among them */
     gate_fail_syncs(false);
     expect(&r, WEIR_LEDGER_SETTLE, a, "settled");
     expect(&r, WEIR_LEDGER_SETTLE, unknown, "unmatched");
