@@ -54,8 +54,4 @@ WEIR_MUST_USE bool race_naive(const struct race_plan *plan, struct race_outcome 
 WEIR_MUST_USE bool race_ledger(const struct race_plan *plan, struct race_outcome *outcome,
                                struct race_error *error);
 
-/* Runs work(ctx, index) in plan->threads threads that all begin at once. false: not all threads
- * could be had, and none has run. */
-WEIR_MUST_USE bool race_run(uint32_t threads, void (*work)(void *ctx, uint32_t index), void *ctx);
-
 #endif

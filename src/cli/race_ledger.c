@@ -1,6 +1,7 @@
 /* The way that keeps its promise: reserve, call, settle. The check and the write are one step of
  * the ledger's rules, in one thread, and durable before the answer is told. */
 #include "cli/race.h"
+#include "cli/race_threads.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -2,6 +2,7 @@
  * read the same. A fast disk makes it rare enough to pass every test; here a barrier between read
  * and write makes it certain. */
 #include "cli/race.h"
+#include "cli/race_threads.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
