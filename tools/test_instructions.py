@@ -32,6 +32,8 @@ def measure(folder, program, row, count):
 
 
 def main():
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
     folder, table = sys.argv[1:3]
     writes = sys.argv[3:] == ["--write"]
     lines, passed, failed = [], 0, 0
@@ -45,6 +47,7 @@ def main():
         except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
             print(f"not ok - {program}: {row}: {error}")
             failed += 1
+            lines.append(line)  # --write keeps what it could not measure
             continue
         lines.append(f"{program} | {row} | {count} | {seen:.0f}\n")
         if writes:
