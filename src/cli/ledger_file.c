@@ -75,10 +75,12 @@ static struct weir_config *find_file(const struct cli_command *command, const st
 /* ---- init ---- */
 
 /* Clears what a failed attempt has left, where nothing was before: but no ledger, and nothing that
- * somebody has, who may have come meanwhile. */
-static void remove_made(const char *path)
+ * somebody has, who may have come meanwhile. A lock file that was there before is what remembers a
+ * ledger that is missing: it stays. */
+static void remove_made(const char *path, bool had_lock)
 {
     static const char *const ends[] = {"", "-wal", "-shm", "-journal", ".sync", ".lock"};
+    size_t count = WEIR_COUNT(ends) - had_lock;
     char file[4200], error_text[600];
     if (strlen(path) + 10 > sizeof file)
         return;
@@ -88,7 +90,7 @@ static void remove_made(const char *path)
         return;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
         struct weir_reader *whole = weir_reader_open(path, error_text, sizeof error_text);
-        for (size_t i = 0; !whole && i < WEIR_COUNT(ends); i++) {
+        for (size_t i = 0; !whole && i < count; i++) {
             snprintf(file, sizeof file, "%s%s", path, ends[i]);
             unlink(file);
         }
@@ -102,6 +104,7 @@ static int init_file(const struct cli_args *args, const struct weir_config *conf
 {
     struct weir_keys_error trouble;
     struct ledger_made made;
+    struct ledger_lock_line line;
     char error_text[600], text[CLI_AMOUNT_BYTES];
     size_t dir_bytes = config->state_dir ? strlen(config->state_dir) : 0;
     if (access(path, F_OK) == 0) {
@@ -113,9 +116,10 @@ static int init_file(const struct cli_args *args, const struct weir_config *conf
         fprintf(stderr, "%s: %s\n", init_command.name, trouble.text);
         return CLI_USAGE_STATUS;
     }
+    bool had_lock = ledger_lock_look(path, &line) != LEDGER_LOCK_FREE || line.epoch > 0;
     if (!ledger_rest_make(path, config, &made, error_text, sizeof error_text)) {
         fprintf(stderr, "%s: %s\n", init_command.name, error_text);
-        remove_made(path);
+        remove_made(path, had_lock);
         return CLI_FAULT_STATUS;
     }
     if (cli_value(&init_command, args, "--json"))
@@ -206,7 +210,9 @@ static void print_report(const char *path, const struct weir_verify_report *r, c
                path);
 }
 
-static int adopt(const struct cli_args *args, const struct weir_config *config, const char *path)
+/* is_missing: the ledger that the lock file knows is gone, and another begins in its place. */
+static int adopt(const struct cli_args *args, const struct weir_config *config, const char *path,
+                 bool is_missing)
 {
     char error_text[600];
     uint64_t epoch = 0;
@@ -215,7 +221,9 @@ static int adopt(const struct cli_args *args, const struct weir_config *config, 
         return CLI_FAULT_STATUS;
     }
     if (!cli_value(&verify_command, args, "--json"))
-        printf("taken as it is, as of epoch %" PRIu64 "\n", epoch);
+        printf(is_missing ? "begun anew, as epoch %" PRIu64 ": nothing is spent\n"
+                          : "taken as it is, as of epoch %" PRIu64 "\n",
+               epoch);
     return CLI_DONE_STATUS;
 }
 
@@ -243,7 +251,7 @@ static int verify_file(const struct cli_args *args, const struct weir_config *co
     if (report.wrong > 0)
         return CLI_NO_STATUS;
     if (wants_adopt)
-        return adopt(args, config, path);
+        return adopt(args, config, path, false);
     return older ? CLI_NO_STATUS : CLI_DONE_STATUS;
 }
 
@@ -260,12 +268,17 @@ int cli_ledger_verify(int argc, char **argv)
     if (args.words_count)
         path = args.words[0];
     int status = CLI_USAGE_STATUS;
-    if (access(path, F_OK) == 0)
+    struct ledger_lock_line line;
+    int error = access(path, F_OK) == 0 ? 0 : errno;
+    if (error == 0)
         status = verify_file(&args, config, path);
+    else if (error == ENOENT && cli_value(&verify_command, &args, "--adopt") &&
+             ledger_lock_look(path, &line) == LEDGER_LOCK_FREE && line.epoch > 0)
+        status = adopt(&args, config, path, true);
     else
         fprintf(stderr, "%s: %s %s: %s\n", verify_command.name,
                 errno == ENOENT ? "there is no ledger at" : "the ledger cannot be reached:", path,
-                strerror(errno));
+                strerror(error));
     weir_config_free(config);
     return status;
 }
