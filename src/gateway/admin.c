@@ -252,7 +252,9 @@ static void admin_ledger(struct weir_admin *a, struct weir_exchange *x,
                          const struct weir_slice *body)
 {
     struct weir_slice whole = weir_exchange_path(x);
-    char *path = strndup(whole.at, whole.bytes);
+    char *path = NULL;
+    if (asprintf(&path, "%.*s", (int)whole.bytes, whole.at) < 0)
+        path = NULL;
     char *query = path ? strchr(path, '?') : NULL;
     struct admin_asking *asking = calloc(1, sizeof *asking);
     json_t *json = body ? json_loadb(body->at, body->bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;

@@ -422,10 +422,14 @@ static void thread_give_up(struct sql_store *s)
     pthread_mutex_lock(&s->lock);
     size_t lost = s->batch_count + ring_count(&s->ends) + ring_count(&s->others);
     pthread_mutex_unlock(&s->lock);
-    sql_say(s, WEIR_STORE_SAY_ERROR,
-            "%s. The gateway stops without having written %zu operations: what they would have "
-            "settled lapses at the next start, charged by its estimate",
-            s->file.trouble, lost);
+    if (lost == 0)
+        sql_say(s, WEIR_STORE_SAY_WARN, "%s. The gateway stops; nothing waited to be written",
+                s->file.trouble);
+    else
+        sql_say(s, WEIR_STORE_SAY_ERROR,
+                "%s. The gateway stops without having written %zu operations: what they would have "
+                "settled lapses at the next start, charged by its estimate",
+                s->file.trouble, lost);
 }
 
 /* Until the file works again. false: closing, and it does not. Tries are counted until a batch is

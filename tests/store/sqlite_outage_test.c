@@ -577,7 +577,15 @@ static void outage__close_during_an_outage__gives_up_and_says_so(void **state)
     RIG_HEARD("without having written 1 operations");
     gate_fail_writes(false);
     rig_open(&r); /* the hold lapses: charged by its estimate */
-    RIG_TOTALS(&r, weir_store_scope(r.st, "a"), 0, 0, 10);
+    scope = weir_store_scope(r.st, "a");
+    RIG_TOTALS(&r, scope, 0, 0, 10);
+    gate_fail_writes(true);
+    RIG_DO(&r, RESERVE, scope, next(&r), 10, UNAVAILABLE); /* refused: it is not waiting */
+    weir_store_close(r.st);
+    r.st = NULL;
+    RIG_HEARD("nothing waited to be written");
+    gate_fail_writes(false);
+    rig_open(&r);
     rig_end(&r);
 }
 
