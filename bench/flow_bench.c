@@ -114,8 +114,7 @@ static uint32_t bench_effects(struct bench *b, bool is_answered)
     while (weir_flow_next(b->flow, &e)) {
         if (e.kind == WEIR_EFFECT_RESERVE)
             weir_flow_reserved(b->flow, e.request,
-                               &(struct weir_reserve_told){.answer = WEIR_RESERVE_HELD},
-                               b->now_ns);
+                               &(struct weir_reserve_told){.answer = WEIR_RESERVE_HELD}, b->now_ns);
         finished += e.kind == WEIR_EFFECT_FINISH;
         if (e.kind != WEIR_EFFECT_DISPATCH || !is_answered)
             continue;

@@ -90,7 +90,7 @@ struct weir_tenant_rules {
     bool refuse_over;     /* over: refuse; false = wait */
     uint32_t waiters_max; /* >= 1 */
     bool paused;
-    bool strict;    /* reserve the hard upper bound instead of the learned quantile */
+    bool strict;       /* reserve the hard upper bound instead of the learned quantile */
     bool overrun_cuts; /* an answer whose hold cannot grow is cut; false: goes on, counted */
     uint32_t scope;    /* leaf scope of its budget; the ledger knows the parents */
 };

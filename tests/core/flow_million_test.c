@@ -90,8 +90,7 @@ static void million_effects(struct million *m)
     while (weir_flow_next(m->flow, &e)) {
         if (e.kind == WEIR_EFFECT_RESERVE)
             weir_flow_reserved(m->flow, e.request,
-                               &(struct weir_reserve_told){.answer = WEIR_RESERVE_HELD},
-                               m->now_ns);
+                               &(struct weir_reserve_told){.answer = WEIR_RESERVE_HELD}, m->now_ns);
         m->finished += e.kind == WEIR_EFFECT_FINISH;
         m->refused += e.kind == WEIR_EFFECT_REFUSE;
         if (e.kind == WEIR_EFFECT_DISPATCH) {
