@@ -354,8 +354,8 @@ void sql_usage_drop(struct sql_store *s);
 WEIR_MUST_USE bool sql_load_start(struct sql_store *s);
 /* Memory anew after a fault; slots stay. */
 WEIR_MUST_USE bool sql_load_again(struct sql_store *s);
-/* Brings the balances of a finished hold's chain and the hold into memory. false with *known false:
- * a scope of its chain has no slot. */
+/* Brings the balances of a hold's chain and the hold into memory. *known false, and true: a scope of
+ * its chain has no slot, or the hold is finished and a balance of it was purged. */
 WEIR_MUST_USE bool sql_load_hold(struct sql_store *s, const struct sql_hold *hold, bool *known);
 /* The balance of a slot in a window, from the file, which contradicts itself if it has none. */
 WEIR_MUST_USE bool sql_load_balance(struct sql_store *s, uint32_t slot, uint64_t window);

@@ -109,6 +109,7 @@ static void beside__a_store_at_work__every_look_is_right(void **state)
     print_message("# %llu looks at %llu rows during %llu answers, log of at most %lld bytes\n",
                   (unsigned long long)atomic_load(&b.rounds), (unsigned long long)b.rows,
                   (unsigned long long)atomic_load(&record->told), (long long)b.wal_bytes_max);
+    CHECK(b.rows > 0);
     CHECK(b.wal_bytes_max < 64 << 20);
     weir_store_close(st);
     struct comparison end = compare_file(path, record, (struct compare_how){.is_closed = true});
