@@ -473,9 +473,13 @@ static bool store_start(struct sql_store *s, char *error_text, size_t error_byte
     }
     sql_lock_write(s, s->base.epoch, s->file.seq);
     sql_publish_all(s);
-    if (pthread_create(&s->thread, NULL, sql_thread_main, s) == 0)
+    int error = pthread_create(&s->thread, NULL, sql_thread_main, s);
+    if (error == 0)
         return true;
-    snprintf(error_text, error_bytes, "ledger %s: no thread can be started", s->path);
+    snprintf(error_text, error_bytes,
+             "ledger %s: its thread cannot be started: %s; look at the limits of this user and "
+             "of its service (`ulimit -u`, TasksMax)",
+             s->path, strerror(error));
     return false;
 }
 

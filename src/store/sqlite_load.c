@@ -88,7 +88,11 @@ static bool load_room(struct sql_store *s)
     scopes = s->config.scopes_max + weir_min_i64(scopes, live * WEIR_LEDGER_DEPTH_MAX);
     uint64_t labels = weir_max_u64(LOAD_LABELS_MIN, s->file.labels + LOAD_LABELS_MIN / 4);
     if (live > INT64_C(1) << 26 || scopes > INT64_C(1) << 24 || labels > UINT32_C(1) << 20)
-        return sql_file_wrong(s, "it has more live holds, scopes or labels than can be loaded");
+        return sql_file_wrong(s,
+                              "it needs room for %" PRId64 " live holds, %" PRId64 " scopes and "
+                              "%" PRIu64 " labels, which is more than can be had: lower "
+                              "`limits.tenants`, or settle lapsed holds by `weir ledger adjust`",
+                              live, scopes, labels);
     s->base.names = weir_names_create((uint32_t)scopes, (uint32_t)labels);
     if (!s->base.names)
         return sql_file_wrong(s, "there is no memory for its names");
@@ -207,7 +211,7 @@ static bool load_scope(struct sql_store *s, int64_t id, int level, uint32_t *slo
     }
     *slot = weir_names_scope(s->base.names, scope.name);
     if (*slot == WEIR_NONE)
-        return sql_file_wrong(s, "its live holds name more scopes than it has");
+        return sql_file_wrong(s, "its live holds name more scopes than it has: " LOAD_ADVICE);
     s->slots[*slot] = scope.slot;
     sql_ids_set(s, *slot);
     return load_slot(s, *slot, level);

@@ -5,6 +5,7 @@
 
 #include "store/sqlite_inside.h"
 
+#define ROWS_ADVICE "the file is damaged: keep a copy, look at it by `weir ledger verify`"
 #define LOW_AGE 4096u /* holds between two looks for the lowest held one */
 /* One more column of sums to set, kept within the range of balances. */
 #define ROWS_SUM(column)                                                                           \
@@ -172,9 +173,7 @@ bool sql_hold_read(struct sql_store *s, sqlite3_stmt *row, struct sql_hold *hold
     const void *chain = sqlite3_column_blob(row, 4);
     hold->depth = weir_chain_read(chain, (size_t)sqlite3_column_bytes(row, 4), hold->chain);
     if (state < WEIR_HOLD_HELD || state > WEIR_HOLD_LATE || hold->depth == 0)
-        return sql_file_wrong(s,
-                              "the row of hold %" PRIu64 " is not right: the file is damaged; "
-                              "keep a copy, look at it by `weir ledger verify`",
+        return sql_file_wrong(s, "the row of hold %" PRIu64 " is not right: " ROWS_ADVICE,
                               hold->id);
     return true;
 }
@@ -336,7 +335,7 @@ static enum sql_found scope_read(struct sql_store *s, enum sql_statement which,
     if (right)
         memcpy(scope->name, name, bytes + 1);
     else
-        sql_file_wrong(s, "the row of scope %" PRId64 " is not right: the file is damaged",
+        sql_file_wrong(s, "the row of scope %" PRId64 " is not right: " ROWS_ADVICE,
                        scope->slot.id);
     sqlite3_reset(row);
     return right ? SQL_FOUND : SQL_FAULT;
