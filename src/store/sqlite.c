@@ -33,9 +33,14 @@ int sql_by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+int64_t sql_wall_clip(int64_t wall_s)
+{
+    return weir_min_i64(weir_max_i64(wall_s, 0), SQL_WALL_MAX_S);
+}
+
 int64_t sql_wall_s(const struct sql_store *s)
 {
-    return s->config.wall_s ? s->config.wall_s() : (int64_t)time(NULL);
+    return sql_wall_clip(s->config.wall_s ? s->config.wall_s() : (int64_t)time(NULL));
 }
 
 void sql_say(const struct sql_store *s, enum weir_store_say level, const char *format, ...)

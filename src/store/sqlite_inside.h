@@ -34,7 +34,8 @@
 #include "store/store.h"
 
 #define SQL_BATCH_MAX 1024u
-#define SQL_TEXT_BYTES 512 /* of a message for people */
+#define SQL_WALL_MAX_S (INT64_C(1) << 40) /* some 35,000 years from now */
+#define SQL_TEXT_BYTES 512                /* of a message for people */
 /* Holds that may finish or come to be known within a batch, beside those counted by the limits. */
 #define SQL_HOLDS_SPARE (2 * SQL_BATCH_MAX + 2)
 
@@ -233,6 +234,8 @@ struct sql_store {
 uint64_t sql_clock_ns(void);                   /* CLOCK_MONOTONIC */
 int sql_by_size(const void *a, const void *b); /* two uint64_t, for qsort */
 int64_t sql_wall_s(const struct sql_store *s);
+/* Clocks and files may say anything; times are added to and taken from each other. */
+int64_t sql_wall_clip(int64_t wall_s);
 void sql_say(const struct sql_store *s, enum weir_store_say level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -409,6 +409,7 @@ static bool load_epoch(struct sql_store *s, uint64_t *before)
     if ((!sql_meta_get(s, "epoch", &epoch) && s->file.fault != SQLITE_OK) ||
         !sql_number(s, WEIR_SCHEMA_LAST_WALL, &s->clock_wall_s))
         return false;
+    s->clock_wall_s = sql_wall_clip(s->clock_wall_s);
     if (epoch < 0 || (uint64_t)epoch >= WEIR_LEDGER_EPOCH_MAX)
         return sql_file_wrong(s, "it says to be of run %" PRId64 ", the last possible is %" PRIu64,
                               epoch, (uint64_t)WEIR_LEDGER_EPOCH_MAX - 1);

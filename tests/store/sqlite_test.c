@@ -512,9 +512,36 @@ static void sqlite__low_mark__follows_the_oldest_held_one_and_never_passes_it(vo
     rig_end(&r);
 }
 
+/* ---- clocks ---- */
+
+static void sqlite__clock_beyond_all_sense__counts_as_ever(void **state)
+{
+    (void)state;
+    static const int64_t walls[] = {INT64_MIN, -1, 0, RIG_START_S, INT64_MAX};
+    for (size_t i = 0; i < WEIR_COUNT(walls); i++)
+        for (size_t k = 0; k < WEIR_COUNT(walls); k++) {
+            struct rig r;
+            rig_new(&r);
+            r.config.clock_doubt_s = 600;
+            rig_wall_set(walls[i]);
+            rig_open(&r);
+            uint32_t scope = rig_scope(&r, "a", WEIR_NONE, 1000);
+            uint64_t a = next(&r);
+            RIG_DO(&r, RESERVE, scope, a, 10, HELD);
+            RIG_DO(&r, SETTLE, scope, a, 7, SETTLED);
+            rig_wall_set(walls[k]);
+            RIG_DO(&r, RESERVE, scope, next(&r), 10, HELD);
+            rig_reopen(&r);
+            scope = rig_scope(&r, "a", WEIR_NONE, 1000);
+            RIG_TOTALS(&r, scope, 0, 7, 10);
+            rig_end(&r);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sqlite__clock_beyond_all_sense__counts_as_ever),
         cmocka_unit_test(sqlite__restart__balances_and_holds_are_there),
         cmocka_unit_test(sqlite__each_transition__is_in_the_row_of_the_hold),
         cmocka_unit_test(sqlite__hold_only_in_the_file__repeats_are_known),
