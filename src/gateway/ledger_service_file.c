@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/num.h"
 #include "gateway/ledger_service_inside.h"
 #include "gateway/reconcile.h"
 #include "store/reader.h"
@@ -164,7 +165,8 @@ static void add_burn_row(void *ctx, const struct weir_reader_usage *u)
     json_int_t before = json_integer_value(json_object_get(ctx, u->scope));
     if (strncmp(u->upstream, WEIR_RECONCILE_PREFIX, strlen(WEIR_RECONCILE_PREFIX)) == 0)
         return; /* a correction of the past, no use of now */
-    json_object_set_new(ctx, u->scope, json_integer(before + u->input_tok + u->output_tok));
+    json_object_set_new(ctx, u->scope,
+                        json_integer(weir_add_sat_i64(before, u->input_tok + u->output_tok)));
 }
 
 static enum weir_reader_next read_burn(struct weir_ledger_call *call, struct weir_reader *reader)

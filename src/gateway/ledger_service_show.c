@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "gateway/config_value.h"
+#include "core/num.h"
 #include "gateway/ledger_service_inside.h"
 #include "gateway/window.h"
 
@@ -218,7 +219,8 @@ void service_burn_climb(struct service_burn *burn,
         const char *name = leaf;
         for (int depth = 0; depth < WEIR_LEDGER_DEPTH_MAX && name; depth++) {
             json_int_t before = json_integer_value(json_object_get(sums, name));
-            json_object_set_new(sums, name, json_integer(before + json_integer_value(value)));
+            json_object_set_new(sums, name,
+                                json_integer(weir_add_sat_i64(before, json_integer_value(value))));
             name = parent_of(ctx, name);
         }
     }

@@ -103,6 +103,12 @@ const char *reader_scope_name(struct weir_reader *reader, int64_t scope_id)
     return name ? name : "?";
 }
 
+int64_t reader_amount(sqlite3_stmt *statement, int column)
+{
+    int64_t amount = sqlite3_column_int64(statement, column);
+    return weir_max_i64(-WEIR_BALANCE_MAX, weir_min_i64(WEIR_BALANCE_MAX, amount));
+}
+
 void reader_amounts(sqlite3_stmt *statement, int first, struct weir_balance_row *row)
 {
     int64_t *const amounts[] = {&row->granted_tok, &row->reserved_tok, &row->committed_tok,
@@ -110,7 +116,7 @@ void reader_amounts(sqlite3_stmt *statement, int first, struct weir_balance_row 
                                 &row->raised_tok,  &row->lowered_tok,  &row->unmatched_tok,
                                 &row->refunded_tok};
     for (int i = 0; i < (int)WEIR_COUNT(amounts); i++)
-        *amounts[i] = sqlite3_column_int64(statement, first + i);
+        *amounts[i] = reader_amount(statement, first + i);
 }
 
 /* Opening. */

@@ -30,6 +30,8 @@ bool reader_finish(struct weir_reader *reader, sqlite3_stmt *statement, int code
 const char *reader_scope_name(struct weir_reader *reader, int64_t scope_id);
 /* The facts but for holds and bytes, within the transaction that the caller has begun. */
 bool reader_facts_inside(struct weir_reader *reader, struct weir_reader_facts *facts);
+/* Tokens, kept within the range of balances: what a damaged row says is added to others too. */
+int64_t reader_amount(sqlite3_stmt *statement, int column);
 /* Reads a row's amounts from column `first` on, in the order of WEIR_SCHEMA_AMOUNTS. */
 void reader_amounts(sqlite3_stmt *statement, int first, struct weir_balance_row *row);
 

@@ -155,8 +155,8 @@ static void scope_row(const struct weir_reader *reader, sqlite3_stmt *statement,
         .unlimited = sqlite3_column_int(statement, 4) != 0,
         .lapse_refunds = sqlite3_column_int(statement, 5) != 0,
         .is_configured = sqlite3_column_type(statement, 6) != SQLITE_NULL,
-        .configured_tok = sqlite3_column_int64(statement, 6),
-        .granted_tok = sqlite3_column_int64(statement, 7),
+        .configured_tok = reader_amount(statement, 6),
+        .granted_tok = reader_amount(statement, 7),
         .seen_s = sqlite3_column_int64(statement, 9),
         .has_balance = sqlite3_column_type(statement, 10) != SQLITE_NULL,
         .balance = {.scope_id = id, .window = (uint64_t)sqlite3_column_int64(statement, 8)},
@@ -167,7 +167,7 @@ static void scope_row(const struct weir_reader *reader, sqlite3_stmt *statement,
         scope->granted_tok = WEIR_BALANCE_MAX;
     if (scope->has_balance) {
         reader_amounts(statement, 10, &scope->balance);
-        scope->balance.purged_tok = sqlite3_column_int64(statement, 20);
+        scope->balance.purged_tok = reader_amount(statement, 20);
     }
     if (id >= 0 && id < (int64_t)reader->live_count) {
         scope->held = reader->live[id].held;
@@ -241,7 +241,7 @@ enum weir_reader_next weir_reader_balances(struct weir_reader *reader, const cha
         cursor->at[1] = sqlite3_column_int64(page.statement, 1);
         balance.balance.window = (uint64_t)cursor->at[1];
         reader_amounts(page.statement, 4, &balance.balance);
-        balance.balance.purged_tok = sqlite3_column_int64(page.statement, 14);
+        balance.balance.purged_tok = reader_amount(page.statement, 14);
         each(ctx, &balance);
     }
     return page_end(&page);
@@ -258,8 +258,8 @@ static void hold_row(struct weir_reader *reader, sqlite3_stmt *statement,
     *hold = (struct weir_reader_hold){
         .id = (uint64_t)sqlite3_column_int64(statement, 0),
         .has_key = sqlite3_column_int(statement, 1) != 0,
-        .asked_tok = sqlite3_column_int64(statement, 3),
-        .booked_tok = sqlite3_column_int64(statement, 4),
+        .asked_tok = reader_amount(statement, 3),
+        .booked_tok = reader_amount(statement, 4),
         .created_s = sqlite3_column_int64(statement, 6),
         .done_s = sqlite3_column_int64(statement, 7),
     };
@@ -335,14 +335,14 @@ static void usage_row(sqlite3_stmt *statement, struct weir_reader_usage *usage)
         .scope = column_name(statement, 4),
         .upstream = column_name(statement, 5),
         .model = column_name(statement, 6),
-        .requests = sqlite3_column_int64(statement, 7),
-        .input_tok = sqlite3_column_int64(statement, 8),
-        .cached_tok = sqlite3_column_int64(statement, 9),
-        .cache_write_tok = sqlite3_column_int64(statement, 10),
-        .output_tok = sqlite3_column_int64(statement, 11),
-        .estimated_tok = sqlite3_column_int64(statement, 12),
-        .late_tok = sqlite3_column_int64(statement, 13),
-        .unmatched_tok = sqlite3_column_int64(statement, 14),
+        .requests = reader_amount(statement, 7),
+        .input_tok = reader_amount(statement, 8),
+        .cached_tok = reader_amount(statement, 9),
+        .cache_write_tok = reader_amount(statement, 10),
+        .output_tok = reader_amount(statement, 11),
+        .estimated_tok = reader_amount(statement, 12),
+        .late_tok = reader_amount(statement, 13),
+        .unmatched_tok = reader_amount(statement, 14),
     };
 }
 

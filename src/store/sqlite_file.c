@@ -20,7 +20,8 @@
 #define FILE_SYNC_LONG_NS (20 * WEIR_NS_PER_MS) /* then fewer will do */
 #define FILE_SYNC_SLOW_NS (5 * WEIR_NS_PER_MS)
 #define FILE_SYNC_LIES_NS (30 * WEIR_NS_PER_US)
-#define FILE_LOCK_TRIES 5  /* 10 ms apart */
+#define FILE_NUMBER_MAX (INT64_MAX / 2) /* of rows: there is always a next one */
+#define FILE_LOCK_TRIES 5               /* 10 ms apart */
 #define FILE_LOCK_BYTES 96 /* the line is filled up with spaces, so that it never gets shorter */
 
 /* ---- the lock file ---- */
@@ -393,6 +394,13 @@ static bool file_read_numbers(struct sql_store *s)
         !sql_number(s, "SELECT coalesce(max(id), 0) FROM scope", &f->scope_id) ||
         !sql_number(s, "SELECT coalesce(max(id) + 1, 0) FROM label", &labels))
         return false;
+    if (f->seq < 0 || f->base_seq < 0 || f->scope_id < 0 || f->seq > FILE_NUMBER_MAX ||
+        f->scope_id > FILE_NUMBER_MAX)
+        return sql_file_wrong(s,
+                              "its journal ends with row %" PRId64 " (%" PRId64
+                              " folded) and its highest scope is %" PRId64
+                              ", which cannot be: restore a backup",
+                              f->seq, f->base_seq, f->scope_id);
     f->labels = labels < UINT32_MAX ? (uint32_t)labels : UINT32_MAX;
     return true;
 }

@@ -176,7 +176,7 @@ static bool check_journal(struct verify *v)
             report->first_seq = seq;
             report->last_seq = sqlite3_column_int64(statement, 5);
         }
-        if (seq - 1 != report->last_seq)
+        if (report->last_seq == INT64_MAX || seq != report->last_seq + 1)
             find(v, "the journal: row %lld follows row %lld; what is between them is missing",
                  (long long)seq, (long long)report->last_seq);
         report->last_seq = seq;

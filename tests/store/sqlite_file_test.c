@@ -214,6 +214,9 @@ static void file__rows_that_contradict_each_other__are_refused(void **state)
          "it says to be of run -1"},
         {"UPDATE meta SET v = 16777215 WHERE k = 'epoch'",
          "UPDATE meta SET v = 1 WHERE k = 'epoch'", "it says to be of run 16777215"},
+        {"UPDATE meta SET v = 9223372036854775807 WHERE k = 'base_seq'",
+         "UPDATE meta SET v = 0 WHERE k = 'base_seq'", "which cannot be"},
+        {"UPDATE scope SET id = 9223372036854775807", "UPDATE scope SET id = 1", "which cannot be"},
         {"UPDATE label SET id = 9 WHERE id = 1", "UPDATE label SET id = 1 WHERE id = 9", "label 9"},
     };
     for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
