@@ -68,7 +68,12 @@ static enum weir_ledger_result ledger_ask(struct ledger *l, uint32_t tag, struct
         .ledger = op,
         .tag = tag,
         .deadline_ns = WEIR_NEVER_NS,
-        .usage = {-1, -1, -1, -1, WEIR_LABEL_OTHER, WEIR_LABEL_OTHER, false},
+        .usage = {.input_tok = -1,
+                  .cached_tok = -1,
+                  .cache_write_tok = -1,
+                  .output_tok = -1,
+                  .upstream = WEIR_LABEL_OTHER,
+                  .model = WEIR_LABEL_OTHER},
     };
     uint64_t give_up_ns = ledger_now_ns() + LEDGER_PATIENCE_NS;
     bool submitted = false;
