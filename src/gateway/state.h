@@ -90,7 +90,7 @@ struct weir_request {
     uint32_t status;     /* what the client was answered */
     uint32_t key_slot; /* of its idempotency key, while it is the first with it; WEIR_NONE: none */
     uint32_t replay_slot; /* borrowed: it is answered from there; WEIR_NONE: it is not a repeat */
-    uint64_t number; /* shown as the request id */
+    uint64_t number;      /* shown as the request id */
     uint64_t arrived_ns;
     uint64_t drained_bytes; /* read from the upstream after the client was gone */
     struct weir_timer drain_timer;

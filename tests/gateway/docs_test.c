@@ -30,14 +30,14 @@ static void docs__metrics__are_those_of_the_table(void **state)
     size_t bytes = 0;
     char *table = weir_metrics_describe(&bytes);
     CHECK(table != NULL);
-    int n =
-        snprintf(text, sizeof text,
-                 "# Metrics\n\n`GET /metrics` on the admin listener, with the admin token. Label "
-                 "values come from the "
-                 "configuration or from a\nfixed list; a client's text never becomes one. Of tenants and "
-                 "of scopes the first 1,000 have series (those of the\nconfiguration come first, in "
-                 "its order); `weir ledger show` has them all.\n\n%.*s",
-                 (int)bytes, table);
+    int n = snprintf(
+        text, sizeof text,
+        "# Metrics\n\n`GET /metrics` on the admin listener, with the admin token. Label "
+        "values come from the "
+        "configuration or from a\nfixed list; a client's text never becomes one. Of tenants and "
+        "of scopes the first 1,000 have series (those of the\nconfiguration come first, in "
+        "its order); `weir ledger show` has them all.\n\n%.*s",
+        (int)bytes, table);
     free(table);
     compare("metrics.md", text, (size_t)n);
 }

@@ -137,7 +137,8 @@ static void connections__fifteen_thousand_idle__cost_little_each(void **state)
 static void connections__fifteen_thousand_waiting__cost_head_body_and_under_a_kib(void **state)
 {
     (void)state;
-    many("waiting, head 150 B and body 16 B in blocks of 512 B and 256 B", WAITING, true, 768 + 640);
+    many("waiting, head 150 B and body 16 B in blocks of 512 B and 256 B", WAITING, true,
+         768 + 640);
 }
 
 /* --- no descriptors --- */
