@@ -339,27 +339,27 @@ static void window__around_every_change_of_the_clocks__agrees_with_glibc(void **
 static void zone__what_is_no_name__is_none(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"",
-                                        "/",
-                                        "Europe",
-                                        "Europe/",
-                                        "Europe/Atlantis",
-                                        "europe/berlin",
-                                        "../zoneinfo/Europe/Berlin",
-                                        "/usr/share/zoneinfo/Europe/Berlin",
-                                        "Europe//Berlin",
-                                        "Europe/../Europe/Berlin",
-                                        "+01:00",
-                                        "CET-1CEST",
-                                        "CET-1CEST,M3.5.0,M10.5.0/3",
-                                        "tzdata.zi",
-                                        "leapseconds",
-                                        "posixrules",
-                                        "right/Europe/Berlin",
-                                        "zone.tab",
-                                        "Europe/Berlin\n",
-                                        "a name that is much longer than any zone's that was "
-                                        "ever in the database"};
+    static const char *const wrong[] = {
+        "",
+        "/",
+        "Europe",
+        "Europe/",
+        "Europe/Atlantis",
+        "europe/berlin",
+        "../zoneinfo/Europe/Berlin",
+        "/usr/share/zoneinfo/Europe/Berlin",
+        "Europe//Berlin",
+        "Europe/../Europe/Berlin",
+        "+01:00",
+        "CET-1CEST",
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "tzdata.zi",
+        "leapseconds",
+        "posixrules",
+        "right/Europe/Berlin",
+        "zone.tab",
+        "Europe/Berlin\n",
+        "A_name/longer/than/any/that/was/ever/in/the/database/of/time/zones"};
     for (size_t i = 0; i < WEIR_COUNT(wrong); i++)
         CHECK_MSG(weir_zone_open(wrong[i]) == NULL, "'%s'", wrong[i]);
     static const struct {
