@@ -213,6 +213,8 @@ static size_t collect_answered(struct sql_store *s, struct weir_store_answer *an
                s->answered.head != s->answered.tail)
             some[taken++] = s->answered.items[s->answered.head++ & s->answered.mask];
         more = s->answered.head != s->answered.tail;
+        if (!more)
+            s->answered.head = s->answered.tail = 0; /* as ring_pop does, for the pages' sake */
         if (!more && s->is_readable) {
             uint64_t word;
             ssize_t done = read(s->base.fd, &word, sizeof word);

@@ -38,7 +38,10 @@ static void ring_push(struct sql_ring *r, uint32_t entry)
 
 static uint32_t ring_pop(struct sql_ring *r)
 {
-    return r->items[r->head++ & r->mask];
+    uint32_t entry = r->items[r->head++ & r->mask];
+    if (r->head == r->tail)
+        r->head = r->tail = 0; /* the same few pages again, not the whole ring in turn */
+    return entry;
 }
 
 /* ---- answers ---- */
