@@ -116,12 +116,7 @@ static void beside__a_store_at_work__every_look_is_right(void **state)
     CHECK_MSG(!end.first[0], "%s", end.first);
     callers_free(callers);
     record_free(record);
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
-    for (size_t i = 0; i < WEIR_COUNT(suffixes); i++) {
-        char name[96];
-        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        unlink(name);
-    }
+    ledger_files_remove(path);
     CHECK(rmdir(folder) == 0);
 }
 

@@ -376,6 +376,18 @@ void callers_killed(const char *path, struct record *record, uint64_t answers)
     CHECK_INT(status, 0);
 }
 
+void ledger_files_remove(const char *path)
+{
+    /* The last two: the disk's sync is measured in a file of its own, which a kill may leave; a test
+     * keeps an older copy. */
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", ".sync", "-old"};
+    for (size_t i = 0; i < WEIR_COUNT(suffixes); i++) {
+        char name[256];
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+}
+
 void ledger_copy(const char *from, const char *to)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};

@@ -76,6 +76,9 @@ bool callers_run(struct callers *callers, uint64_t answers, int limit_ms);
  * answers came, and ends in the midst of it. */
 void callers_killed(const char *path, struct record *record, uint64_t answers);
 
+/* Removes a ledger with all that may lie beside it. */
+void ledger_files_remove(const char *path);
+
 /* Copies a ledger with what lies beside it; what is not there is removed at the other place. */
 void ledger_copy(const char *from, const char *to);
 

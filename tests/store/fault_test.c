@@ -17,8 +17,6 @@
 #define SCOPES 12
 #define CALLERS 4
 
-static const char *const suffixes[] = {"", "-wal", "-shm", ".lock", "-old"};
-
 struct scene {
     char folder[64], path[96];
     struct record *record;
@@ -46,11 +44,7 @@ static void count_said(enum weir_store_say level, const char *text)
 static void scene_free(struct scene *scene)
 {
     disk_reset();
-    for (size_t i = 0; i < WEIR_COUNT(suffixes); i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%s%s", scene->path, suffixes[i]);
-        unlink(name);
-    }
+    ledger_files_remove(scene->path);
     CHECK_MSG(rmdir(scene->folder) == 0, "%s is not empty", scene->folder);
     record_free(scene->record);
 }

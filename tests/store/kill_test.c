@@ -35,12 +35,7 @@ static struct scene scene_new(uint64_t seed)
 
 static void scene_free(struct scene *scene)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
-    for (size_t i = 0; i < WEIR_COUNT(suffixes); i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%s%s", scene->path, suffixes[i]);
-        unlink(name);
-    }
+    ledger_files_remove(scene->path);
     CHECK_MSG(rmdir(scene->folder) == 0, "%s is not empty", scene->folder);
     record_free(scene->record);
 }

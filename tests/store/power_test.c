@@ -16,8 +16,6 @@
 #define SCOPES 60
 #define OPS_BETWEEN 150
 
-static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
-
 struct scene {
     char folder[64], path[96];      /* where the store runs */
     char after[64], after_path[96]; /* what is found after the loss */
@@ -31,11 +29,7 @@ struct scene {
 
 static void files_remove(const char *path, const char *folder)
 {
-    for (size_t i = 0; i < WEIR_COUNT(suffixes); i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        unlink(name);
-    }
+    ledger_files_remove(path);
     CHECK_MSG(rmdir(folder) == 0, "%s is not empty", folder);
 }
 
@@ -82,11 +76,7 @@ static void power_lost(void *ctx)
 {
     struct scene *scene = ctx;
     char error[512] = "";
-    for (size_t i = 0; i < WEIR_COUNT(suffixes); i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%s%s", scene->after_path, suffixes[i]);
-        unlink(name);
-    }
+    ledger_files_remove(scene->after_path);
     disk_leave(scene->after, &scene->rng);
     copy_lock(scene);
     struct weir_sqlite_config config = callers_config(scene->after_path, NULL, scene->record);
