@@ -20,7 +20,7 @@
  *   SENT      no answer yet         +--> WAITING again (another pool) or CALLING (another upstream)
  *     |  head
  *     v
- *   ANSWERING
+ *   ANSWERING   first byte of the body
  *     |  ended: permit freed, breaker told, buckets and scheduler corrected once, hold settled
  *     v
  *   (gone)    FINISH is out
@@ -167,8 +167,9 @@ struct weir_flow_summary {
     struct weir_flow_usage usage;
     uint64_t charged_tok;
     uint64_t queue_wait_ns;
-    uint64_t arrived_ns, dispatched_ns, sent_ns, head_ns, ended_ns; /* 0: did not happen */
-    uint32_t upstream;                                              /* the last, WEIR_NONE: none */
+    /* 0: did not happen. */
+    uint64_t arrived_ns, dispatched_ns, sent_ns, head_ns, first_byte_ns, ended_ns;
+    uint32_t upstream; /* the last, WEIR_NONE: none */
     uint32_t attempts;
     uint32_t status;               /* of the upstream */
     enum weir_refusal refusal : 8; /* NONE: answered */
@@ -258,6 +259,9 @@ void weir_flow_sent(struct weir_flow *f, uint64_t request, uint64_t now_ns);
  * true: pass it on to the client. */
 WEIR_MUST_USE bool weir_flow_head(struct weir_flow *f, uint64_t request, uint32_t status,
                                   uint64_t pause_ns, uint64_t now_ns);
+/* The first byte of the answer's body came; of one that is passed on. Later calls of an attempt
+ * change nothing. */
+void weir_flow_first_byte(struct weir_flow *f, uint64_t request, uint64_t now_ns);
 /* The upstream exchange ended, however it did; exactly once per DISPATCH. */
 void weir_flow_ended(struct weir_flow *f, uint64_t request, const struct weir_call_facts *facts,
                      uint64_t now_ns);

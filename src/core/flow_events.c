@@ -18,6 +18,7 @@ void flow_start(struct weir_flow *f, struct flow_request *r, uint64_t now_ns)
     r->summary.attempts++;
     r->summary.upstream = weir_gate_upstream_of(f->gate, flow_slot(f, r));
     r->summary.dispatched_ns = now_ns;
+    r->summary.first_byte_ns = 0;
     flow_waited(r, now_ns);
     if (r->patience_ns == WEIR_NEVER_NS)
         r->patience_ns = weir_sub_sat_u64(r->queue_deadline_ns, now_ns);
@@ -66,6 +67,14 @@ bool weir_flow_head(struct weir_flow *f, uint64_t request, uint32_t status, uint
     }
     r->state = FLOW_ANSWERING;
     return true;
+}
+
+void weir_flow_first_byte(struct weir_flow *f, uint64_t request, uint64_t now_ns)
+{
+    struct flow_request *r = flow_find(f, request);
+    if (!r || r->state != FLOW_ANSWERING || r->summary.first_byte_ns != 0)
+        return;
+    r->summary.first_byte_ns = now_ns;
 }
 
 static struct weir_refused ended_failure(const struct weir_flow *f, const struct flow_request *r,

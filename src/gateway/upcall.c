@@ -370,10 +370,13 @@ static void upcall_body(void *ctx, struct weir_slice bytes)
 {
     struct weir_request *r = ctx;
     struct weir_answer *a = r->answer;
+    uint64_t now_ns = weir_loop_now_ns(r->g->loop);
+    if (r->facts.answer_bytes == 0)
+        weir_flow_first_byte(r->g->flow, r->flow, now_ns);
     r->facts.answer_bytes += bytes.bytes;
     if (!a)
         return;
-    a->last_byte_ns = weir_loop_now_ns(r->g->loop);
+    a->last_byte_ns = now_ns;
     upcall_observe(a, bytes);
     if (a->usage.seen.output_bytes >= a->progress_at_bytes)
         upcall_progress(r, a);

@@ -594,6 +594,7 @@ static void flow__events_for_a_request_that_is_gone__change_nothing(void **state
     weir_flow_ended(sim.flow, old, &facts, sim.now_ns);
     weir_flow_client_gone(sim.flow, old, sim.now_ns);
     CHECK(!weir_flow_head(sim.flow, old, 200, 0, sim.now_ns));
+    weir_flow_first_byte(sim.flow, old, sim.now_ns);
     weir_flow_client_gone(sim.flow, WEIR_NONE, sim.now_ns);
     weir_flow_audit(sim.flow);
     CHECK_INT(try(&sim, 0, 60 * SECOND), WEIR_REFUSAL_INTERNAL);

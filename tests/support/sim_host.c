@@ -330,6 +330,7 @@ static void sim_finish(struct sim_request *r, const struct weir_effect *e)
     bool is_answered = r->is_head_passed && !r->is_cut && !r->is_client_gone;
     CHECK(is_answered || r->refusal != WEIR_REFUSAL_NONE || r->is_client_gone);
     CHECK_INT(r->summary.refusal, r->refusal);
+    CHECK_INT(r->summary.first_byte_ns, r->is_head_passed ? r->summary.head_ns : 0);
 }
 
 static void sim_carry_out(struct sim *sim, const struct weir_effect *e)
@@ -492,6 +493,7 @@ static void sim_call_event(struct sim *sim, const struct sim_event *e)
         if (weir_flow_head(sim->flow, r->id, r->plan.status, r->plan.pause_ns, sim->now_ns)) {
             CHECK(!r->is_client_gone);
             r->is_head_passed = true;
+            weir_flow_first_byte(sim->flow, r->id, sim->now_ns);
         }
     } else if (e->kind == SIM_CALL_PROGRESS) {
         sim_progress(sim, r, e->a);
