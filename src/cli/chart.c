@@ -1,0 +1,556 @@
+#include "cli/chart.h"
+
+#include "wire/utf8.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sizes in units of the picture, which is WIDTH wide and shown at that many pixels or less. Room is
+ * reckoned for the letters of the narrow view (NARROW_FONT), so that nothing overlaps there. */
+enum {
+    WIDTH = 800,
+    LEFT = 92,
+    RIGHT = 28,
+    PLOT_HEIGHT = 200,
+    LINE = 26, /* of text */
+    TICKS_X = 8,
+    TICKS_Y = 5,
+    LETTER = 11, /* a letter of the narrow view, about */
+    NAME_MAX = 40,
+    HUES = 6,
+    DASHES = 4, /* the first is none */
+    MERGE_FROM = 4000
+};
+
+static const double LARGEST = 1e15;
+
+/* Told apart with any kind of colour-blindness, 3:1 or better against the ground: light, dark. */
+static const char *const hues[HUES][2] = {{"#282cf7", "#7f8bff"}, {"#cd8102", "#ec870f"},
+                                          {"#2da576", "#3da96d"}, {"#af53d1", "#b04ea2"},
+                                          {"#763200", "#c8ff93"}, {"#4e405e", "#d5c2de"}};
+
+static const char *const dashes[DASHES] = {"", "9 4", "3 3", "12 4 3 4"};
+
+struct range {
+    double low, high;
+};
+
+struct scale {
+    struct range range;
+    double step; /* between ticks */
+    double unit; /* labels are in so many */
+    char suffix;
+    int decimals;
+};
+
+/* ---- text ---- */
+
+/* The character at *at as XML can carry it; moves *at past it. 0: the end. */
+static uint32_t take_character(const char **at)
+{
+    const uint8_t *p = (const uint8_t *)*at;
+    uint32_t cp = *p;
+    if (cp < 0x80) {
+        *at += cp != 0;
+        return cp == 0 || (cp >= ' ' && cp != 0x7f) ? cp : cp == '\t' || cp == '\n' ? ' ' : 0xfffd;
+    }
+    uint32_t bytes = weir_utf8_take(p, p + strnlen((const char *)p, 4), &cp);
+    *at += bytes ? bytes : 1;
+    bool is_told = bytes && cp >= 0xa0 && cp != 0xfffe && cp != 0xffff;
+    return is_told ? cp : 0xfffd;
+}
+
+static void put_character(FILE *out, uint32_t cp)
+{
+    uint8_t bytes[4];
+    switch (cp) {
+    case '<':
+        fputs("&lt;", out);
+        return;
+    case '>':
+        fputs("&gt;", out);
+        return;
+    case '&':
+        fputs("&amp;", out);
+        return;
+    case '"':
+        fputs("&quot;", out);
+        return;
+    default:
+        fwrite(bytes, 1, weir_utf8_put(cp, bytes), out);
+    }
+}
+
+static size_t count_characters(const char *text)
+{
+    size_t count = 0;
+    while (take_character(&text))
+        count++;
+    return count;
+}
+
+/* At most max characters, the last an ellipsis where there are more. */
+static void put_text(FILE *out, const char *text, size_t max)
+{
+    bool is_long = count_characters(text) > max;
+    for (size_t i = 0; i < max - is_long; i++) {
+        uint32_t cp = take_character(&text);
+        if (!cp)
+            return;
+        put_character(out, cp);
+    }
+    if (is_long)
+        put_character(out, 0x2026);
+}
+
+static void put_all(FILE *out, const char *text)
+{
+    put_text(out, text, SIZE_MAX);
+}
+
+/* Bytes of text that fit in a line of max characters: up to a blank where there is one. */
+static size_t line_bytes(const char *text, size_t max)
+{
+    const char *at = text;
+    size_t blank = 0;
+    for (size_t i = 0; i < max; i++) {
+        const char *before = at;
+        uint32_t cp = take_character(&at);
+        if (!cp)
+            return (size_t)(at - text);
+        if (cp == ' ')
+            blank = (size_t)(before - text);
+    }
+    if (*at == '\0' || *at == ' ')
+        return (size_t)(at - text);
+    return blank ? blank : (size_t)(at - text);
+}
+
+/* Text in as many lines as it needs, the first at *y; moves *y below them. out NULL: only that. */
+static void put_wrapped(FILE *out, const char *text, const char *class, size_t max, int *y)
+{
+    while (*text) {
+        size_t bytes = line_bytes(text, max);
+        if (out) {
+            fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, 16, *y);
+            for (const char *at = text; at < text + bytes;)
+                put_character(out, take_character(&at));
+            fputs("</text>\n", out);
+        }
+        *y += LINE;
+        text += bytes;
+        while (*text == ' ')
+            text++;
+    }
+}
+
+/* ---- numbers ---- */
+
+static bool is_told(double value)
+{
+    return value >= -LARGEST && value <= LARGEST; /* false for NaN */
+}
+
+static bool is_point(const struct cli_chart_series *series, size_t i)
+{
+    return is_told(series->x[i]) && is_told(series->y[i]);
+}
+
+/* The range of all told points; low above high: there is none. */
+static struct range range_of(const struct cli_chart_series *series, size_t count, bool of_y)
+{
+    struct range range = {LARGEST, -LARGEST};
+    for (size_t s = 0; s < count; s++)
+        for (size_t i = 0; i < series[s].count; i++) {
+            if (!is_point(&series[s], i))
+                continue;
+            double value = of_y ? series[s].y[i] : series[s].x[i];
+            range.low = value < range.low ? value : range.low;
+            range.high = value > range.high ? value : range.high;
+        }
+    return range;
+}
+
+/* The smallest of 1, 2, 5 times a power of ten of which at most `ticks` reach over the span. */
+static double round_step(double span, int ticks)
+{
+    double up = 1, down = 1;
+    while (up * ticks < span)
+        up *= 10;
+    while (up == 1 && down < 1e12 && ticks / down >= span)
+        down *= 10;
+    double below = up > 1 ? up / 10 : 1 / down; /* ten of it reach, one does not */
+    return below * 2 * ticks >= span   ? below * 2
+           : below * 5 * ticks >= span ? below * 5
+                                       : below * 10;
+}
+
+static struct scale scale_of(struct range range, int ticks, bool from_zero)
+{
+    struct scale scale = {.unit = 1};
+    if (range.low > range.high)
+        range = (struct range){0, 1};
+    if (from_zero && range.low > 0)
+        range.low = 0;
+    if (from_zero && range.high < 0)
+        range.high = 0;
+    if (!(range.high - range.low > 1e-9 * fabs(range.high)) || range.high - range.low < 1e-9)
+        range.high = range.low + (fabs(range.low) > 1 ? fabs(range.low) : 1);
+    scale.step = round_step(range.high - range.low, ticks);
+    if (from_zero) { /* whole steps up and down */
+        range.low = floor(range.low / scale.step) * scale.step;
+        range.high = ceil(range.high / scale.step) * scale.step;
+    }
+    scale.range = range;
+    static const struct {
+        double from, unit;
+        char suffix;
+    } units[] = {{1e12, 1e12, 'T'}, {1e9, 1e9, 'G'}, {1e6, 1e6, 'M'}, {1e4, 1e3, 'k'}};
+    double size = fmax(fabs(range.low), fabs(range.high));
+    for (size_t i = 0; i < WEIR_COUNT(units) && scale.unit == 1; i++)
+        if (size >= units[i].from) {
+            scale.unit = units[i].unit;
+            scale.suffix = units[i].suffix;
+        }
+    double shown = scale.step / scale.unit;
+    while (shown < 0.999999 && scale.decimals < 12) {
+        shown *= 10;
+        scale.decimals++;
+    }
+    return scale;
+}
+
+static void put_number(FILE *out, double value, const struct scale *scale)
+{
+    if (fabs(value) < scale->step / 1000)
+        fputc('0', out);
+    else
+        fprintf(out, "%.*f%.*s", scale->decimals, value / scale->unit, scale->suffix != 0,
+                &scale->suffix);
+}
+
+/* ---- looks ---- */
+
+/* Numbers the names of all series of the picture in the order of their first use. NULL: no memory. */
+static size_t *find_looks(const struct cli_chart *charts, size_t count)
+{
+    size_t all = 0, used = 0, names = 0;
+    for (size_t c = 0; c < count; c++)
+        all += charts[c].series_count;
+    size_t *looks = calloc(all + 1, sizeof *looks);
+    const char **known = calloc(all + 1, sizeof *known);
+    for (size_t c = 0; c < count && looks && known; c++)
+        for (size_t s = 0; s < charts[c].series_count; s++) {
+            size_t look = 0;
+            while (look < names && strcmp(known[look], charts[c].series[s].name) != 0)
+                look++;
+            if (look == names)
+                known[names++] = charts[c].series[s].name;
+            looks[used++] = look;
+        }
+    if (!known) {
+        free(looks);
+        looks = NULL;
+    }
+    free(known);
+    return looks;
+}
+
+static void put_look(FILE *out, const struct cli_chart_series *series, size_t look)
+{
+    size_t dash = look / HUES % DASHES;
+    fprintf(out, "class=\"l h%zu\"", look % HUES);
+    if (series->is_dashed)
+        fputs(" stroke-dasharray=\"6 5\"", out);
+    else if (dash)
+        fprintf(out, " stroke-dasharray=\"%s\"", dashes[dash]);
+}
+
+static void put_style(FILE *out)
+{
+    fputs("<style>\n"
+          ".weir-chart{max-width:100%;height:auto;font-family:system-ui,-apple-system,\"Segoe UI\","
+          "Roboto,\"DejaVu Sans\",sans-serif}\n"
+          ".weir-chart text{font-size:14px;fill:#22262c}\n"
+          ".weir-chart .t{font-size:19px;font-weight:600}\n"
+          ".weir-chart .c{font-size:15px;font-weight:600}\n"
+          ".weir-chart .m{fill:#5a616b}\n"
+          ".weir-chart .e{text-anchor:end}\n"
+          ".weir-chart .n{text-anchor:middle}\n"
+          ".weir-chart .p{fill:#ffffff}\n"
+          ".weir-chart .g{stroke:#e3e6ea;stroke-width:1}\n"
+          ".weir-chart .a{stroke:#8b929c;stroke-width:1}\n"
+          ".weir-chart .l{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n",
+          out);
+    for (int i = 0; i < HUES; i++)
+        fprintf(out, ".weir-chart .h%d{stroke:%s}\n", i, hues[i][0]);
+    fputs("@media (prefers-color-scheme:dark){\n"
+          ".weir-chart text{fill:#e8eaed}\n"
+          ".weir-chart .m{fill:#a9b0ba}\n"
+          ".weir-chart .p{fill:#15181d}\n"
+          ".weir-chart .g{stroke:#2b3038}\n"
+          ".weir-chart .a{stroke:#6d7580}\n",
+          out);
+    for (int i = 0; i < HUES; i++)
+        fprintf(out, ".weir-chart .h%d{stroke:%s}\n", i, hues[i][1]);
+    fputs("}\n"
+          "@media (max-width:600px){\n"
+          ".weir-chart text{font-size:20px}\n"
+          ".weir-chart .t{font-size:25px}\n"
+          ".weir-chart .c{font-size:21px}\n"
+          ".weir-chart .l{stroke-width:3}\n"
+          ".weir-chart .w{display:none}\n"
+          "}\n"
+          "</style>\n",
+          out);
+}
+
+/* ---- one chart ---- */
+
+static double place_x(const struct scale *x, double value)
+{
+    double share = (value - x->range.low) / (x->range.high - x->range.low);
+    return LEFT + share * (WIDTH - LEFT - RIGHT);
+}
+
+static double place_y(const struct scale *y, double value, int top)
+{
+    double share = (value - y->range.low) / (y->range.high - y->range.low);
+    return top + PLOT_HEIGHT - share * PLOT_HEIGHT;
+}
+
+static void put_grid(FILE *out, const struct cli_chart *chart, const struct scale *x,
+                     const struct scale *y, int top)
+{
+    int bottom = top + PLOT_HEIGHT;
+    long first = lround(ceil(y->range.low / y->step - 1e-6));
+    for (long i = first; (double)i * y->step <= y->range.high + y->step / 1000; i++) {
+        double at = place_y(y, (double)i * y->step, top);
+        fprintf(out, "<line class=\"%s\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>",
+                i == 0 ? "a" : "g", LEFT, at, WIDTH - RIGHT, at);
+        fprintf(out, "<text class=\"m e\" x=\"%d\" y=\"%.1f\">", LEFT - 8, at + 5);
+        put_number(out, (double)i * y->step, y);
+        fputs("</text>\n", out);
+    }
+    fprintf(out, "<line class=\"a\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", LEFT, top, LEFT,
+            bottom);
+    first = lround(ceil(x->range.low / x->step - 1e-6));
+    for (long i = first; (double)i * x->step <= x->range.high + x->step / 1000; i++) {
+        double at = place_x(x, (double)i * x->step);
+        fprintf(out, "<line class=\"a\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>", at, bottom,
+                at, bottom + 5);
+        /* Every other label gives way where letters are large. */
+        fprintf(out, "<text class=\"m n%s\" x=\"%.1f\" y=\"%d\">", (i - first) % 2 ? " w" : "", at,
+                bottom + 22);
+        put_number(out, (double)i * x->step, x);
+        fputs("</text>\n", out);
+    }
+    fprintf(out, "<text class=\"m e\" x=\"%d\" y=\"%d\">", WIDTH - RIGHT, bottom + 22 + LINE);
+    put_all(out, chart->x_label);
+    fputs("</text>\n", out);
+}
+
+struct pen {
+    FILE *out;
+    bool is_down, is_step;
+    bool is_alone; /* down, and not moved yet */
+};
+
+static void pen_up(struct pen *pen)
+{
+    if (pen->is_down && pen->is_alone)
+        fputs("h0", pen->out); /* a single point is a dot */
+    pen->is_down = false;
+}
+
+static void pen_to(struct pen *pen, double x, double y)
+{
+    if (!pen->is_down)
+        fprintf(pen->out, "M%.1f %.1f", x, y);
+    else if (pen->is_step)
+        fprintf(pen->out, "H%.1fV%.1f", x, y);
+    else
+        fprintf(pen->out, "L%.1f %.1f", x, y);
+    pen->is_alone = !pen->is_down;
+    pen->is_down = true;
+}
+
+/* Points of one column of the picture, when there are far more points than columns: the eye sees their
+ * first, lowest, highest and last. */
+struct column {
+    long at;
+    size_t count;
+    double x, first, low, high, last;
+};
+
+static void flush_column(struct pen *pen, struct column *column)
+{
+    double each[] = {column->first, column->low, column->high, column->last};
+    size_t count = column->count;
+    for (size_t i = 0; i < WEIR_COUNT(each) && count > 0; i++)
+        if (i == 0 || (each[i] != each[i - 1] && count > 1))
+            pen_to(pen, column->x, each[i]);
+    column->count = 0;
+}
+
+static void add_to_column(struct pen *pen, struct column *column, double x, double y)
+{
+    long at = lround(floor(x));
+    if (column->count && column->at != at)
+        flush_column(pen, column);
+    if (!column->count)
+        *column = (struct column){at, 0, x, y, y, y, y};
+    column->count++;
+    column->low = fmin(column->low, y);
+    column->high = fmax(column->high, y);
+    column->last = y;
+}
+
+static void put_line(FILE *out, const struct cli_chart_series *series, size_t look,
+                     const struct scale *x, const struct scale *y, int top)
+{
+    struct pen pen = {.out = out, .is_step = series->is_step};
+    struct column column = {0};
+    bool merges = series->count >= MERGE_FROM, is_empty = true;
+    for (size_t i = 0; i < series->count; i++) {
+        if (!is_point(series, i)) {
+            flush_column(&pen, &column);
+            pen_up(&pen);
+            continue;
+        }
+        if (is_empty) {
+            fputs("<path ", out);
+            put_look(out, series, look);
+            fputs(" d=\"", out);
+            is_empty = false;
+        }
+        double at_x = place_x(x, series->x[i]), at_y = place_y(y, series->y[i], top);
+        if (merges)
+            add_to_column(&pen, &column, at_x, at_y);
+        else
+            pen_to(&pen, at_x, at_y);
+    }
+    flush_column(&pen, &column);
+    pen_up(&pen);
+    if (!is_empty)
+        fputs("\"/>\n", out);
+}
+
+/* Names with a piece of their line, in columns as wide as the longest needs. Moves *y below.
+ * out NULL: only that. */
+static void put_legend(FILE *out, const struct cli_chart *chart, const size_t *looks, int *y)
+{
+    size_t longest = 1;
+    for (size_t s = 0; s < chart->series_count; s++)
+        longest = weir_max_u64(longest, count_characters(chart->series[s].name));
+    longest = weir_min_u64(longest, NAME_MAX);
+    int width = 44 + (int)longest * LETTER;
+    int columns = (WIDTH - LEFT) / width > 0 ? (WIDTH - LEFT) / width : 1;
+    for (size_t s = 0; s < chart->series_count && out; s++) {
+        int left = LEFT + (int)(s % (size_t)columns) * width;
+        int line = *y + (int)(s / (size_t)columns) * LINE;
+        fputs("<path ", out);
+        put_look(out, &chart->series[s], looks[s]);
+        fprintf(out, " d=\"M%d %dh24\"/><text x=\"%d\" y=\"%d\">", left, line - 5, left + 32, line);
+        put_text(out, chart->series[s].name, NAME_MAX);
+        fputs("</text>\n", out);
+    }
+    *y += (int)((chart->series_count + (size_t)columns - 1) / (size_t)columns) * LINE;
+}
+
+/* Moves *y below it. out NULL: only that. */
+static void put_chart(FILE *out, const struct cli_chart *chart, const size_t *looks, int *y)
+{
+    struct scale x_scale =
+        scale_of(range_of(chart->series, chart->series_count, false), TICKS_X, false);
+    struct range y_range = range_of(chart->series, chart->series_count, true);
+    struct scale y_scale = scale_of(y_range, TICKS_Y, true);
+    put_wrapped(out, chart->title, "c", (WIDTH - 32) / 12, y);
+    if (out)
+        fprintf(out, "<text class=\"m\" x=\"%d\" y=\"%d\">", 16, *y);
+    if (out) {
+        put_all(out, chart->y_label);
+        fputs("</text>\n", out);
+    }
+    int top = *y + 18;
+    if (out) {
+        put_grid(out, chart, &x_scale, &y_scale, top);
+        for (size_t s = 0; s < chart->series_count; s++)
+            put_line(out, &chart->series[s], looks[s], &x_scale, &y_scale, top);
+        if (y_range.low > y_range.high)
+            fprintf(out, "<text class=\"m n\" x=\"%d\" y=\"%d\">no data</text>\n",
+                    (LEFT + WIDTH - RIGHT) / 2, top + PLOT_HEIGHT / 2);
+    }
+    *y = top + PLOT_HEIGHT + 22 + 2 * LINE + 4;
+    put_legend(out, chart, looks, y);
+    if (chart->note)
+        put_wrapped(out, chart->note, "m", (WIDTH - 32) / LETTER, y);
+    *y += LINE;
+}
+
+/* ---- the whole ---- */
+
+/* What a screen reader is told: the range of every series. */
+static void put_description(FILE *out, const struct cli_chart *charts, size_t count)
+{
+    fputs("<desc id=\"weir-chart-desc\">", out);
+    for (size_t c = 0; c < count; c++) {
+        put_all(out, charts[c].title);
+        fputs(" (", out);
+        put_all(out, charts[c].y_label);
+        fputs(" over ", out);
+        put_all(out, charts[c].x_label);
+        fputs("):", out);
+        for (size_t s = 0; s < charts[c].series_count; s++) {
+            const struct cli_chart_series *series = &charts[c].series[s];
+            struct range range = range_of(series, 1, true);
+            fputs(s ? ", " : " ", out);
+            put_text(out, series->name, NAME_MAX);
+            if (range.low > range.high)
+                fputs(" without data", out);
+            else
+                fprintf(out, " from %.4g to %.4g", range.low, range.high);
+        }
+        fputs(charts[c].series_count ? ". " : " no series. ", out);
+    }
+    fputs("</desc>\n", out);
+}
+
+static void put_charts(FILE *out, const char *title, const struct cli_chart *charts, size_t count,
+                       const size_t *looks, int *y)
+{
+    put_wrapped(out, title, "t", (WIDTH - 32) / 14, y);
+    *y += 12;
+    for (size_t c = 0; c < count; c++) {
+        put_chart(out, &charts[c], looks, y);
+        looks += charts[c].series_count;
+    }
+}
+
+bool cli_chart_write(FILE *out, const char *title, const struct cli_chart *charts, size_t count)
+{
+    enum { TOP = 36 };
+    size_t *looks = find_looks(charts, count);
+    if (!looks) {
+        errno = ENOMEM;
+        return false;
+    }
+    int height = TOP, y = TOP;
+    put_charts(NULL, title, charts, count, looks, &height);
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"weir-chart\" role=\"img\" "
+            "aria-labelledby=\"weir-chart-title weir-chart-desc\" width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\">\n<title id=\"weir-chart-title\">",
+            WIDTH, height, WIDTH, height);
+    put_all(out, title);
+    fputs("</title>\n", out);
+    put_description(out, charts, count);
+    put_style(out);
+    fprintf(out, "<rect class=\"p\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", WIDTH, height);
+    put_charts(out, title, charts, count, looks, &y);
+    fputs("</svg>\n", out);
+    free(looks);
+    return fflush(out) == 0 && !ferror(out);
+}

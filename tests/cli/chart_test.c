@@ -1,0 +1,237 @@
+/* The pictures of cli/chart.h: well-formed whatever is put in, and the same bytes each time. An XML
+ * parser of another house (Python's) reads them back. */
+#include "support/check.h"
+
+#include "cli/chart.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *draw(const char *title, const struct cli_chart *charts, size_t count)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    CHECK(out);
+    CHECK(cli_chart_write(out, title, charts, count));
+    CHECK(fclose(out) == 0);
+    return text;
+}
+
+/* Hands the picture to a parser; `claim` is a Python expression over root (the element), paths (the d
+ * of every path) and texts (of every text element). */
+static void check_parsed(const char *svg, const char *claim)
+{
+    static const char program[] =
+        "python3 -c 'import sys, xml.etree.ElementTree as E\n"
+        "root = E.fromstring(sys.stdin.buffer.read())\n"
+        "n = \"{http://www.w3.org/2000/svg}\"\n"
+        "paths = [p.get(\"d\") for p in root.iter(n + \"path\")]\n"
+        "texts = [t.text or \"\" for t in root.iter(n + \"text\")]\n"
+        "inside = all(-1 <= float(t.get(\"x\")) <= float(root.get(\"width\")) and "
+        "0 <= float(t.get(\"y\")) <= float(root.get(\"height\")) for t in root.iter(n + "
+        "\"text\"))\n"
+        "assert root.tag == n + \"svg\" and root.get(\"role\") == \"img\" and inside\n"
+        "assert root.find(n + \"title\") is not None and root.find(n + \"desc\").text\n"
+        "assert not any(\"nan\" in d or \"inf\" in d for d in paths), paths\n"
+        "assert eval(sys.argv[1]), (texts, paths)' '%s'";
+    char line[4096];
+    snprintf(line, sizeof line, program, claim);
+    FILE *pipe = popen(line, "w");
+    CHECK(pipe);
+    CHECK(fwrite(svg, 1, strlen(svg), pipe) == strlen(svg));
+    int status = pclose(pipe);
+    CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", claim);
+}
+
+static const double seconds[] = {0, 1, 2, 3, 4};
+
+static void chart__names_of_any_bytes__give_well_formed_xml(void **state)
+{
+    (void)state;
+    static const double y[] = {1, 2, 3, 4, 5};
+    const struct cli_chart_series series[] = {
+        {.name = "<script>&\"'</script>", .x = seconds, .y = y, .count = 5},
+        {.name = "]]>\x01\x1b\x7f\xff\xc0\xaf\xed\xa0\x80\xef\xbf\xbf\xc2\x85",
+         .x = seconds,
+         .y = y,
+         .count = 5},
+        {.name = "Zürich 東京 🙂", .x = seconds, .y = y, .count = 5},
+        {.name = "", .x = seconds, .y = y, .count = 5}};
+    const struct cli_chart chart = {"a < b & \"c\"", "note & <b>", "x <s>", "y & z", series, 4};
+    char *svg = draw("<&>\n\t\x02", &chart, 1);
+    check_parsed(svg, "texts[0].startswith(\"<&>\") and any(\"</script>\" in t for t in texts) and "
+                      "any(\"\\u6771\" in t for t in texts) and "
+                      "any(t.startswith(\"]]>\\ufffd\\ufffd\") for t in texts) and "
+                      "\"note & <b>\" in texts");
+    CHECK(!strstr(svg, "<script>"));
+    free(svg);
+}
+
+static void chart__what_is_no_number__is_a_gap(void **state)
+{
+    (void)state;
+    const double gap[] = {1, NAN, 3, INFINITY, 2};
+    const double huge[] = {NAN, -INFINITY, 1e300, -1e300, NAN};
+    const struct cli_chart_series series[] = {
+        {.name = "gap", .x = seconds, .y = gap, .count = 5},
+        {.name = "none told", .x = seconds, .y = huge, .count = 5},
+        {.name = "empty"}};
+    const struct cli_chart chart = {"gaps", NULL, "seconds", "value", series, 3};
+    char *svg = draw("gaps", &chart, 1);
+    /* One line, of three single points, and the three pieces of the legend. */
+    check_parsed(svg, "len(paths) == 4 and paths[0].count(\"M\") == 3 and "
+                      "paths[0].count(\"h0\") == 3 and "
+                      "\"empty without data\" in root[1].text");
+    free(svg);
+}
+
+static void chart__nothing_to_draw__says_so(void **state)
+{
+    (void)state;
+    const struct cli_chart chart = {"empty", NULL, "seconds", "requests", NULL, 0};
+    char *svg = draw("none", &chart, 1);
+    check_parsed(svg, "\"no data\" in texts and not paths");
+    free(svg);
+    svg = draw("", NULL, 0);
+    CHECK(strstr(svg, "</svg>"));
+    free(svg);
+}
+
+static void chart__ticks__are_round_and_enclose_the_data(void **state)
+{
+    (void)state;
+    static const struct {
+        double high;
+        const char *ticks; /* texts that must be there, as a Python set */
+    } rows[] = {{0, "{\"0\", \"0.2\", \"1.0\"}"},       {4.7, "{\"0\", \"1\", \"5\"}"},
+                {0.031, "{\"0\", \"0.01\", \"0.04\"}"}, {9999, "{\"0\", \"2k\", \"10k\"}"},
+                {12345, "{\"0\", \"5k\", \"15k\"}"},    {2.5e6, "{\"0\", \"0.5M\", \"2.5M\"}"},
+                {7e12, "{\"0\", \"2T\", \"8T\"}"},      {-3, "{\"0\", \"-1\", \"-3\"}"},
+                {1e-12, "{\"0\", \"0.2\", \"1.0\"}"},   {9.99e14, "{\"0\", \"200T\", \"1000T\"}"}};
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        const double y[] = {0, rows[i].high};
+        const struct cli_chart_series series = {.name = "s", .x = seconds, .y = y, .count = 2};
+        const struct cli_chart chart = {"t", NULL, "s", "v", &series, 1};
+        char *svg = draw("ticks", &chart, 1), claim[160];
+        snprintf(claim, sizeof claim, "%s <= set(texts)", rows[i].ticks);
+        check_parsed(svg, claim);
+        free(svg);
+    }
+}
+
+static void chart__a_step__goes_across_before_it_goes_up(void **state)
+{
+    (void)state;
+    static const double y[] = {0, 1, 0, 1, 0};
+    const struct cli_chart_series series = {
+        .name = "s", .x = seconds, .y = y, .count = 5, .is_step = true, .is_dashed = true};
+    const struct cli_chart chart = {"t", NULL, "s", "v", &series, 1};
+    char *svg = draw("steps", &chart, 1);
+    check_parsed(svg, "paths[0].count(\"H\") == 4 and paths[0].count(\"V\") == 4 and "
+                      "paths[0].index(\"H\") < paths[0].index(\"V\")");
+    CHECK(strstr(svg, "stroke-dasharray=\"6 5\""));
+    free(svg);
+}
+
+static void chart__a_million_points__fit_in_a_report(void **state)
+{
+    (void)state;
+    enum { MANY = 1000000 };
+    double *x = malloc(MANY * sizeof *x), *y = malloc(MANY * sizeof *y);
+    CHECK(x && y);
+    for (int i = 0; i < MANY; i++) {
+        x[i] = i;
+        y[i] = i == 777777 ? 50 : i % 7; /* one peak, which must not be lost */
+    }
+    const struct cli_chart_series series = {.name = "s", .x = x, .y = y, .count = MANY};
+    const struct cli_chart chart = {"t", NULL, "s", "v", &series, 1};
+    char *svg = draw("many", &chart, 1);
+    CHECK_MSG(strlen(svg) < 64 << 10, "%zu bytes", strlen(svg));
+    check_parsed(svg, "min(float(p.split(\" \")[1]) for p in paths[0][1:].split(\"L\")) == "
+                      "min(float(e.get(\"y1\")) for e in root.iter(n + \"line\"))");
+    free(svg);
+    free(x);
+    free(y);
+}
+
+/* A name keeps its colour from chart to chart; beyond the hues come dashes. */
+static void chart__many_series__are_told_apart(void **state)
+{
+    (void)state;
+    static const double y[] = {1, 2, 3, 4, 5};
+    struct cli_chart_series series[64];
+    char names[64][16];
+    for (int i = 0; i < 64; i++) {
+        snprintf(names[i], sizeof names[i], "tenant-%d", i);
+        series[i] = (struct cli_chart_series){.name = names[i], .x = seconds, .y = y, .count = 5};
+    }
+    const struct cli_chart charts[] = {{"all", NULL, "s", "v", series, 64},
+                                       {"one", NULL, "s", "v", series + 7, 1}};
+    char *svg = draw("many", charts, 2);
+    check_parsed(svg, "len(paths) == 130 and len({(p.get(\"class\"), p.get(\"stroke-dasharray\")) "
+                      "for p in root.iter(n + \"path\")}) == 24");
+    const char *second = strstr(svg, ">one<");
+    CHECK(second && strstr(second, "class=\"l h1\" stroke-dasharray=\"9 4\""));
+    free(svg);
+}
+
+static void chart__long_texts__are_wrapped_or_cut(void **state)
+{
+    (void)state;
+    char word[400], sentence[700];
+    memset(word, 'w', sizeof word - 1);
+    word[sizeof word - 1] = '\0';
+    for (size_t i = 0; i + 1 < sizeof sentence; i++)
+        sentence[i] = i % 10 == 9 ? ' ' : 'x';
+    sentence[sizeof sentence - 1] = '\0';
+    static const double y[] = {1, 2, 3, 4, 5};
+    const struct cli_chart_series series = {.name = word, .x = seconds, .y = y, .count = 5};
+    const struct cli_chart chart = {sentence, word, "s", "v", &series, 1};
+    char *svg = draw(sentence, &chart, 1);
+    check_parsed(svg, "max(len(t) for t in texts) <= 72 and "
+                      "any(len(t) == 40 and t.endswith(\"\\u2026\") for t in texts)");
+    free(svg);
+}
+
+static void chart__the_same_input__gives_the_same_bytes(void **state)
+{
+    (void)state;
+    static const double y[] = {1.0 / 3, 2.0 / 7, 1e6 / 3, 4, 5};
+    const struct cli_chart_series series = {.name = "s", .x = seconds, .y = y, .count = 5};
+    const struct cli_chart chart = {"t", "n", "s", "v", &series, 1};
+    char *one = draw("same", &chart, 1), *two = draw("same", &chart, 1);
+    CHECK_STR(one, two);
+    free(one);
+    free(two);
+}
+
+static void chart__a_full_disk__is_told(void **state)
+{
+    (void)state;
+    FILE *full = fopen("/dev/full", "w");
+    CHECK(full);
+    CHECK(!cli_chart_write(full, "t", NULL, 0));
+    CHECK_INT(errno, ENOSPC);
+    fclose(full);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chart__names_of_any_bytes__give_well_formed_xml),
+        cmocka_unit_test(chart__what_is_no_number__is_a_gap),
+        cmocka_unit_test(chart__nothing_to_draw__says_so),
+        cmocka_unit_test(chart__ticks__are_round_and_enclose_the_data),
+        cmocka_unit_test(chart__a_step__goes_across_before_it_goes_up),
+        cmocka_unit_test(chart__a_million_points__fit_in_a_report),
+        cmocka_unit_test(chart__many_series__are_told_apart),
+        cmocka_unit_test(chart__long_texts__are_wrapped_or_cut),
+        cmocka_unit_test(chart__the_same_input__gives_the_same_bytes),
+        cmocka_unit_test(chart__a_full_disk__is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
