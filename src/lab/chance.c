@@ -138,8 +138,7 @@ uint32_t weir_length_draw(const struct weir_length *l, struct weir_rng *rng)
     case WEIR_LENGTH_EXPONENTIAL:
         return clamp_tok(weir_chance_exponential(rng, l->mean), l);
     case WEIR_LENGTH_LOGNORMAL:
-        return clamp_tok(draw_lognormal(l, rng), l);
+        break;
     }
-    WEIR_INVARIANT(!"a kind of length");
-    return 0;
+    return clamp_tok(draw_lognormal(l, rng), l);
 }
