@@ -11,7 +11,7 @@
  *              weir_trace_header
  *
  * Lines end in LF or CRLF and the last needs no end; a byte order mark and blank lines are passed
- * over; cells are quoted as in RFC 4180. Columns may stand in any order, and others beside them are
+ * over, as are lines that begin with #; cells are quoted as in RFC 4180. Columns may stand in any order, and others beside them are
  * passed over. Reading stops at the first line that does not hold what its form says: a trace with
  * holes is another trace. Only a recording may have a row that a crash cut short, before its end or
  * before a new "#weir recording" line; such rows are counted and left out.
@@ -49,9 +49,10 @@ enum weir_trace_outcome {
     WEIR_TRACE_OUTCOME_COUNT
 };
 
-/* One request of a trace. What a form does not tell is 0 (names: index 0 is "", unnamed). */
+/* One request of a trace. What a form does not tell is 0 (names: index 0 is "", unnamed). A refused
+ * one of the arena form has the tokens it asked for, a refused one of a recording has none. */
 struct weir_trace_entry {
-    uint64_t arrival_ns;                         /* see weir_trace_settle */
+    uint64_t arrival_ns;                         /* since the trace's first arrival, once settled */
     uint32_t tenant, lane, model;                /* indices into the trace's names */
     uint32_t prompt_tok, cached_tok, output_tok; /* really used; cached is part of prompt */
     uint32_t estimate_tok;                       /* recording: what was held for it */
@@ -99,7 +100,7 @@ struct weir_trace_reader;
 /* false: no more entries are wanted (the reader then stops with a problem that says so). */
 typedef bool weir_trace_entry_fn(void *ctx, const struct weir_trace_entry *entry);
 
-/* mem: aligned to 16 bytes, the host's. scheduler: the run wanted of a file that holds several, kept
+/* mem: zero, aligned to 16 bytes, the host's. scheduler: the run wanted of a file that holds several, kept
  * by pointer; NULL: the file must hold one. */
 size_t weir_trace_bytes(const struct weir_trace_limits *limits);
 struct weir_trace_reader *weir_trace_init(void *mem, size_t bytes,
@@ -120,9 +121,10 @@ const char *weir_trace_name(const struct weir_trace_reader *r, enum weir_trace_k
                             uint32_t index);
 
 /* Sorts by arrival, those of one time in the order they stood, and lets arrivals count from the
- * first (a recording's count from its beginning already). scratch: room for count entries. */
+ * first: until then they count from what their form does (1970 for Azure and recordings).
+ * scratch: room for count entries. */
 void weir_trace_settle(struct weir_trace_entry *entries, struct weir_trace_entry *scratch,
-                       size_t count, enum weir_trace_form form);
+                       size_t count);
 
 /* The writer of the recording form. Names are cut to WEIR_TRACE_NAME_BYTES - 1 and their control
  * characters become blanks, so that what is written can be read.
@@ -135,7 +137,7 @@ size_t weir_trace_header(int64_t began_us, char *out, size_t cap);
 /* entry->tenant, lane and model are not looked at: the names are given. */
 size_t weir_trace_line(const struct weir_trace_entry *entry, const char *tenant, const char *lane,
                        const char *model, char *out, size_t cap);
-/* "#dropped COUNT": so many rows were lost here. */
+/* "#weir dropped COUNT": so many rows were lost here. */
 size_t weir_trace_dropped_line(uint64_t count, char *out, size_t cap);
 
 #endif
