@@ -61,8 +61,9 @@ struct weir_lab_tenant {
     enum weir_lab_arrivals arrivals;
     uint64_t rate_micro_per_s; /* POISSON, EVEN: millionths of a request a second */
     uint32_t users;            /* CLOSED */
-    uint64_t think_ns;         /* CLOSED: exponential, this on average */
-    uint64_t on_ns, off_ns;    /* POISSON, EVEN: sends in turns, on first; off 0: always on */
+    uint64_t think_ns;      /* CLOSED: exponential, this on average; a second at least for who was
+                                  turned away */
+    uint64_t on_ns, off_ns; /* POISSON, EVEN: sends in turns, on first; off 0: always on */
     uint64_t burst_from_ns, burst_until_ns; /* POISSON, EVEN: the rate is burst_permille there */
     uint32_t burst_permille;
     uint64_t from_ns, until_ns; /* sends only between; until 0: to the traffic's end */
@@ -101,7 +102,9 @@ struct weir_lab_scenario {
     uint64_t ledger_delay_ns; /* a batch of the ledger takes so long; 0: it answers at once */
     uint64_t bin_ns;          /* of the series; doubled as often as WEIR_LAB_BINS_MAX asks for */
     uint32_t waiters_max;
-    uint32_t jobs_max; /* requests alive on the clients' side, 0: 65,536; more are refused */
+    uint64_t waiting_bytes_max; /* 0: no bound */
+    uint32_t requests_max; /* alive on the clients' side, those between two tries included; more are
+                              turned away. 0: twice the waiters, and the permits */
     struct weir_lane_rules lanes;
     struct weir_model_rules model;
     const struct weir_lab_upstream *upstreams;
@@ -222,8 +225,9 @@ struct weir_lab_upstream_results {
 };
 
 struct weir_lab_scope_results {
-    int64_t granted_tok, reserved_tok, committed_tok, overrun_tok; /* present window */
-    int64_t committed_all_tok; /* of all windows, by what was settled on it */
+    int64_t granted_tok, reserved_tok, committed_tok, overrun_tok; /* of the present window */
+    uint64_t refused;     /* reserves and extends that it refused */
+    uint64_t settled_tok; /* in all windows, its children's included */
 };
 
 struct weir_lab_results {
