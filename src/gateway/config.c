@@ -181,6 +181,7 @@ struct weir_config *weir_config_load(const struct weir_config_source *from,
     struct weir_loader loader = {.config = weir_config_new(),
                                  .problems = problems,
                                  .no_secrets = from->no_secrets,
+                                 .for_lab = from->for_lab,
                                  .whole = {.where = from->file ? from->file : "flags"}};
     struct weir_config *config = loader.config;
     weir_loader_presets(&loader, &weir_config_root_table, config);
@@ -194,6 +195,8 @@ struct weir_config *weir_config_load(const struct weir_config_source *from,
         has_timeout = has_timeout || strcmp(from->flags[i].flag, "--timeout") == 0;
         apply_flag(&loader, &from->flags[i], from->file != NULL);
     }
+    for (size_t i = 0; i < from->sets_count; i++)
+        weir_config_apply_set(&loader, &from->sets[i]);
     if (!from->file) {
         struct weir_config_upstream *upstream = &config->upstreams[0];
         upstream->name = has_url ? "upstream" : "mock";

@@ -16,6 +16,7 @@
 #define WEIR_GATEWAY_CONFIG_H
 
 #include "core/base.h"
+#include "gateway/config_lab.h"
 #include "gateway/window.h"
 
 enum weir_config_api {
@@ -63,12 +64,6 @@ enum weir_config_overrun {
 enum weir_config_lapse {
     WEIR_CONFIG_LAPSE_CHARGE, /* counts as used until it is settled or written off */
     WEIR_CONFIG_LAPSE_REFUND  /* counts as never used */
-};
-
-/* `2/s`, `100/m`, `1.5M/h`: count in each per_ns. No limit when count is 0. */
-struct weir_config_rate {
-    uint64_t count;
-    uint64_t per_ns;
 };
 
 /* The rate in micro-units a second, as buckets want it; rounded down, at least 1 unless no limit.
@@ -285,6 +280,9 @@ struct weir_config {
     uint32_t routes_count;
     struct weir_config_limits limits;
     struct weir_config_idempotency idempotency;
+    struct weir_config_traffic traffic;   /* of the lab, as the next */
+    struct weir_config_backend *backends; /* none: every upstream has the default one */
+    uint32_t backends_count;
     enum weir_config_policy scheduler; /* of pools that name none */
     uint32_t work_input;
     uint32_t work_output;
@@ -319,13 +317,25 @@ struct weir_config_flag {
     const char *value;
 };
 
+/* One value by its path, as `weir lab --set` takes them: keys with dots between, rows of a list by
+ * their names (or their number from 1): tenants.batch.weight, scopes.org/team.granted,
+ * upstreams.main.breaker.trials. Where a part holds one list only, the list's own key may be left out:
+ * traffic.batch.rate. A list of one needs no name: backend.replicas. */
+struct weir_config_set {
+    const char *path;
+    const char *value; /* as it would stand in the file */
+};
+
 struct weir_config_source {
     const char *file; /* NULL: none is read */
     const char *text; /* read instead of the file when not NULL; file is then only its name */
     size_t text_bytes;
     const struct weir_config_flag *flags; /* laid over the file */
     size_t flags_count;
+    const struct weir_config_set *sets; /* single values, laid over the file */
+    size_t sets_count;
     bool no_secrets; /* do not read key_env and key_file: for `weir check` on another machine */
+    bool for_lab;    /* traffic and backend are used: no warning that they are not */
 };
 
 /* Builds a configuration from a file, from flags, or (neither given) the embedded default.

@@ -19,7 +19,9 @@ _Static_assert(offsetof(struct weir_config_upstream, name) == 0 &&
                    offsetof(struct weir_config_tenant, name) == 0 &&
                    offsetof(struct weir_config_lane, name) == 0 &&
                    offsetof(struct weir_config_scope, name) == 0 &&
-                   offsetof(struct weir_config_route, path) == 0,
+                   offsetof(struct weir_config_route, path) == 0 &&
+                   offsetof(struct weir_config_traffic_tenant, name) == 0 &&
+                   offsetof(struct weir_config_backend, upstream) == 0,
                "weir_names_collect reads the first member");
 
 /* ---- upstreams ---- */
@@ -510,6 +512,7 @@ void weir_config_finish(struct weir_loader *loader)
     weir_names_check_unique(loader, &tenants, config->tenants, sizeof *config->tenants, "tenant");
     weir_names_check_unique(loader, &routes, config->routes, sizeof *config->routes, "route");
     finish_tenants(loader, &lanes, &scopes);
+    weir_config_finish_lab(loader, &upstreams, &tenants);
     weir_config_check_budgets(loader);
     struct weir_names *all[] = {&upstreams, &lanes, &scopes, &tenants, &routes};
     for (size_t i = 0; i < WEIR_COUNT(all); i++)

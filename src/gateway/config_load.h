@@ -22,6 +22,7 @@ struct weir_loader {
     struct weir_config *config;
     struct weir_config_problems *problems;
     bool no_secrets;
+    bool for_lab;
     struct weir_place whole; /* the file, or "flags" */
     struct weir_mark
         *marks; /* one for each value that was given, in order of address once sorted */
@@ -76,12 +77,21 @@ struct weir_names;
 
 /* Parts of the loader, in order. Each reports what it finds. */
 void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t bytes);
+/* A field from YAML that is no file's: it is what the field's value would be. Problems have that place. */
+void weir_config_walk_value(struct weir_loader *loader, const struct weir_field_table *table,
+                            const struct weir_field *field, void *row, struct weir_place place,
+                            const char *text);
+/* One value by its path, see struct weir_config_set. */
+void weir_config_apply_set(struct weir_loader *loader, const struct weir_config_set *set);
 void weir_config_finish(struct weir_loader *loader); /* derived defaults, names, cycles, secrets */
 /* and parts of that: where the ledger is, */
 void weir_config_finish_ledger(struct weir_loader *loader);
 /* the tree of budgets, their windows, and what happens when one is spent, */
 void weir_config_finish_scopes(struct weir_loader *loader, const struct weir_names *upstreams,
                                const struct weir_names *scopes);
+/* what the lab runs, */
+void weir_config_finish_lab(struct weir_loader *loader, const struct weir_names *upstreams,
+                            const struct weir_names *tenants);
 /* and what takes all of it together: whether a fallback can serve, ids given twice. */
 void weir_config_check_budgets(struct weir_loader *loader);
 

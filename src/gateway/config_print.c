@@ -66,6 +66,11 @@ static const char *field_word(const struct weir_field *field, const void *row,
         amount = read_u64(row, field->offset);
         weir_value_count_text(amount, scratch);
         return amount == 0 && field->min > 0 ? NULL : scratch;
+    case WEIR_FIELD_FACTOR:
+        weir_value_factor_text(read_u32(row, field->offset), scratch);
+        return read_u32(row, field->offset) == 0 && field->min > 0 ? NULL : scratch;
+    case WEIR_FIELD_LENGTH: /* printed as the mapping it is short for */
+        return NULL;
     case WEIR_FIELD_BOOL: {
         bool answer;
         memcpy(&answer, (const char *)row + field->offset, sizeof answer);
@@ -106,7 +111,6 @@ static const char *field_word(const struct weir_field *field, const void *row,
     case WEIR_FIELD_DIGESTS:
     case WEIR_FIELD_TABLE:
     case WEIR_FIELD_ROWS:
-    case WEIR_FIELD_IGNORED:
     case WEIR_FIELD_LATER:
         break;
     }
@@ -160,6 +164,12 @@ static void print_scalar(FILE *out, const char *text)
 static void print_table(FILE *out, const struct weir_field_table *table, const void *row, int depth,
                         bool in_dash);
 
+/* Whether a table is to be printed, whatever is in it. */
+static bool is_shown(const struct weir_field *field, const void *row)
+{
+    return !field->shown_offset || read_u32(row, field->shown_offset) > 0;
+}
+
 static bool is_list_of_words(const struct weir_field *field)
 {
     return field->kind == WEIR_FIELD_MODELS || field->kind == WEIR_FIELD_TEXTS ||
@@ -204,6 +214,8 @@ static void print_table(FILE *out, const struct weir_field_table *table, const v
             if (read_u32(row, field->count_offset) == 0)
                 continue;
         } else if (is_table) {
+            if (!is_shown(field, row))
+                continue;
             if (!has_something(field->table, (const char *)row + field->offset)) {
                 if (!field->word)
                     continue;
@@ -274,6 +286,8 @@ static json_t *table_json(const struct weir_field_table *table, const void *row)
         const char *at = (const char *)row + field->offset;
         json_t *value = NULL;
         if (field->kind == WEIR_FIELD_TABLE) {
+            if (!is_shown(field, row))
+                continue;
             if (has_something(field->table, at))
                 value = table_json(field->table, at);
             else if (field->word)
@@ -327,11 +341,6 @@ static void print_reference_table(FILE *out, const struct weir_field_table *tabl
             fprintf(out, "| `%s` | not supported yet | | %s |\n", field->key, field->help);
             continue;
         }
-        if (field->kind == WEIR_FIELD_IGNORED) {
-            fprintf(out, "| `%s` | anything | | %s; the gateway says that it ignores it |\n",
-                    field->key, field->help);
-            continue;
-        }
         weir_field_accepts(field, accepts, sizeof accepts);
         fprintf(out, "| `%s` | %s | ", field->key, accepts);
         if (field->preset || (field->word && field->word->preset))
@@ -368,9 +377,9 @@ char *weir_config_reference(void)
           "one that this version does not enforce.\n\n"
           "Counts may end in k, M, G (thousands); durations in ms, s, m, h, d; sizes in KiB, MiB, "
           "GiB; a\n"
-          "rate is a count per s, m, h or d. Credentials are never in the file: `key_env` and "
-          "`key_file`\n"
-          "name where they are.\n\n"
+          "rate is a count per s, m, h or d (1.5/s is 90/m). Credentials are never in the file: "
+          "`key_env`\n"
+          "and `key_file` name where they are.\n\n"
           "What weir keeps itself lies in the state directory, for its owner's eyes only: "
           "`ledger.db`,\n"
           "`keys.json` (digests of the weir keys), `admin.token` (for the admin API) and "

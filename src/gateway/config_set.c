@@ -87,6 +87,41 @@ static bool set_amount(const struct weir_field *field, void *at, const char *tex
     return true;
 }
 
+/* `900` or `300..1500`. */
+static bool set_length(struct weir_config_length *length, const char *text)
+{
+    const char *dots = strstr(text, "..");
+    char first[32];
+    uint64_t low, high;
+    if (!dots) {
+        if (!weir_value_count(text, &low) || low > UINT32_MAX)
+            return false;
+        *length = (struct weir_config_length){.distribution = WEIR_CONFIG_LENGTH_FIXED,
+                                              .mean = (uint32_t)low};
+        return true;
+    }
+    if ((size_t)(dots - text) >= sizeof first)
+        return false;
+    memcpy(first, text, (size_t)(dots - text));
+    first[dots - text] = '\0';
+    if (!weir_value_count(first, &low) || !weir_value_count(dots + 2, &high) || high > UINT32_MAX ||
+        low > high)
+        return false;
+    *length = (struct weir_config_length){
+        .distribution = WEIR_CONFIG_LENGTH_UNIFORM, .low = (uint32_t)low, .high = (uint32_t)high};
+    return true;
+}
+
+static bool set_factor(const struct weir_field *field, uint32_t *at, const char *text)
+{
+    uint32_t permille;
+    if (!weir_value_factor(text, &permille) || permille > field->max ||
+        (permille < field->min && !(field->zero_is_off && permille == 0)))
+        return false;
+    *at = permille;
+    return true;
+}
+
 static bool set_text(struct weir_loader *loader, void *at, const char *text)
 {
     char *copy = weir_config_text(loader->config, text, strlen(text));
@@ -195,6 +230,12 @@ bool weir_loader_set(struct weir_loader *loader, const struct weir_field *field,
     case WEIR_FIELD_BYTES:
         is_right = set_amount(field, at, text);
         break;
+    case WEIR_FIELD_FACTOR:
+        is_right = set_factor(field, at, text);
+        break;
+    case WEIR_FIELD_LENGTH:
+        is_right = set_length(at, text);
+        break;
     case WEIR_FIELD_BOOL: {
         bool answer = strcmp(text, "true") == 0;
         is_right = answer || (strcmp(text, "false") == 0 && !field->min);
@@ -241,7 +282,6 @@ bool weir_loader_set(struct weir_loader *loader, const struct weir_field *field,
     case WEIR_FIELD_DIGESTS:
     case WEIR_FIELD_TABLE:
     case WEIR_FIELD_ROWS:
-    case WEIR_FIELD_IGNORED:
     case WEIR_FIELD_LATER:
         break; /* not one word: the walker's */
     }

@@ -1,56 +1,10 @@
 #include "gateway/config_table.h"
 
+#include "gateway/config_fields.h"
 #include "gateway/config_value.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* The place of a member, which must have exactly the type named: a row cannot write over a
- * neighbour. */
-#define AT(s, m, type)                                                                             \
-    (offsetof(struct s, m) + 0 * sizeof(_Generic(((struct s *)0)->m, type : (char)1)))
-
-#define TEXT(s, m) .kind = WEIR_FIELD_TEXT, .offset = AT(s, m, const char *)
-#define NAME(s, m) .kind = WEIR_FIELD_NAME, .offset = AT(s, m, const char *)
-#define PATH(s, m) .kind = WEIR_FIELD_PATH, .offset = AT(s, m, const char *)
-#define U32(s, m, low, high)                                                                       \
-    .kind = WEIR_FIELD_U32, .offset = AT(s, m, uint32_t), .min = (low), .max = (high)
-#define COUNT(s, m, low, high)                                                                     \
-    .kind = WEIR_FIELD_COUNT, .offset = AT(s, m, uint64_t), .min = (low), .max = (high)
-#define TOKENS(s, m, low, high)                                                                    \
-    .kind = WEIR_FIELD_COUNT, .offset = AT(s, m, int64_t), .min = (low), .max = (high)
-#define BOOL(s, m) .kind = WEIR_FIELD_BOOL, .offset = AT(s, m, bool)
-#define TIME(s, m, low, high)                                                                      \
-    .kind = WEIR_FIELD_TIME, .offset = AT(s, m, uint64_t), .min = (low), .max = (high)
-#define BYTES(s, m, low, high)                                                                     \
-    .kind = WEIR_FIELD_BYTES, .offset = AT(s, m, uint64_t), .min = (low), .max = (high)
-#define RATE(s, m)                                                                                 \
-    .kind = WEIR_FIELD_RATE, .offset = AT(s, m, struct weir_config_rate), .min = 1,                \
-    .max = TOK_BUCKET_MAX
-#define ADDR(s, m) .kind = WEIR_FIELD_ADDR, .offset = AT(s, m, struct weir_config_addr)
-#define CHOICE(s, m, type, list)                                                                   \
-    .kind = WEIR_FIELD_CHOICE, .offset = AT(s, m, type), .choices = (list),                        \
-    .choices_count = WEIR_COUNT(list)
-#define MODELS(s, m, n)                                                                            \
-    .kind = WEIR_FIELD_MODELS, .offset = AT(s, m, const char **), .count_offset = AT(s, n, uint32_t)
-#define TEXTS(s, m, n)                                                                             \
-    .kind = WEIR_FIELD_TEXTS, .offset = AT(s, m, const char **), .count_offset = AT(s, n, uint32_t)
-#define PERIOD(s, m) .kind = WEIR_FIELD_PERIOD, .offset = AT(s, m, struct weir_window_rule)
-#define ROWS(s, m, n, rows, type)                                                                  \
-    .kind = WEIR_FIELD_ROWS, .offset = AT(s, m, type), .count_offset = AT(s, n, uint32_t),         \
-    .table = &(rows)
-#define TABLE(s, m, fields, type)                                                                  \
-    .kind = WEIR_FIELD_TABLE, .offset = AT(s, m, type), .table = &(fields)
-#define SAME_STRUCT(fields) .kind = WEIR_FIELD_TABLE, .offset = 0, .table = &(fields)
-#define LATER .kind = WEIR_FIELD_LATER
-#define FIELDS(list) .fields = (list), .fields_count = WEIR_COUNT(list)
-
-#define S WEIR_NS_PER_S
-#define MS WEIR_NS_PER_MS
-#define HOUR (3600 * WEIR_NS_PER_S)
-#define DAY (24 * HOUR)
-#define MIB (UINT64_C(1) << 20)
-#define TOK_BUCKET_MAX (UINT64_C(1) << 42) /* what a bucket can hold, in whole tokens */
 
 _Static_assert(sizeof(enum weir_config_api) == sizeof(uint32_t), "choices are stored as 32 bits");
 
@@ -532,8 +486,12 @@ static const struct weir_field root_fields[] = {
      TABLE(weir_config, idempotency, idempotency_table, struct weir_config_idempotency)},
     {"responses", SAME_STRUCT(responses_table)},
     {"log", SAME_STRUCT(log_table)},
-    {"traffic", .kind = WEIR_FIELD_IGNORED, .help = "belongs to `weir lab`"},
-    {"backend", .kind = WEIR_FIELD_IGNORED, .help = "belongs to `weir lab` and `weir mock`"},
+    {"traffic", TABLE(weir_config, traffic, weir_config_traffic_table, struct weir_config_traffic),
+     .shown_offset = offsetof(struct weir_config, traffic.tenants_count), .is_lab = true},
+    {"backend",
+     ROWS(weir_config, backends, backends_count, weir_config_backend_table,
+          struct weir_config_backend *),
+     .one_is_a_list = true, .is_lab = true},
     {"workers", LATER, .help = "one event loop serves all in this version"},
 };
 const struct weir_field_table weir_config_root_table = {"", FIELDS(root_fields),
@@ -556,7 +514,7 @@ static void accepts_range(const char *what, const char *low, const char *high, b
 
 void weir_field_accepts(const struct weir_field *field, char *out, size_t out_bytes)
 {
-    char low[WEIR_VALUE_TEXT_MAX], high[WEIR_VALUE_TEXT_MAX];
+    char low[WEIR_VALUE_TEXT_MAX], high[WEIR_VALUE_TEXT_MAX], word[128];
     const char *plain = "";
     switch (field->kind) {
     case WEIR_FIELD_U32:
@@ -590,6 +548,14 @@ void weir_field_accepts(const struct weir_field *field, char *out, size_t out_by
         break;
     case WEIR_FIELD_NAME:
         plain = "a name (letters, digits, '.', '_', '-'; at most 63)";
+        break;
+    case WEIR_FIELD_FACTOR:
+        weir_value_factor_text((uint32_t)field->min, low);
+        weir_value_factor_text((uint32_t)field->max, high);
+        accepts_range("a number (2, 0.1, 1.25)", low, high, field->zero_is_off, out, out_bytes);
+        return;
+    case WEIR_FIELD_LENGTH:
+        plain = "a whole number of tokens, or two as in 300..1500";
         break;
     case WEIR_FIELD_BOOL:
         plain = field->min ? "true" : "true or false";
@@ -627,12 +593,16 @@ void weir_field_accepts(const struct weir_field *field, char *out, size_t out_by
             weir_field_accepts(field->word, out, out_bytes);
             return;
         }
+        if (field->word && field->word->kind != WEIR_FIELD_TEXT) {
+            weir_field_accepts(field->word, word, sizeof word);
+            snprintf(out, out_bytes, "%s, or a mapping", word);
+            return;
+        }
         plain = field->word ? "text, or a mapping" : "a mapping";
         break;
     case WEIR_FIELD_ROWS:
-        plain = "a list";
+        plain = field->one_is_a_list ? "a list, or a mapping for a list of one" : "a list";
         break;
-    case WEIR_FIELD_IGNORED:
     case WEIR_FIELD_LATER:
         break;
     }

@@ -16,6 +16,8 @@ enum weir_field_kind {
     WEIR_FIELD_BOOL,    /* bool */
     WEIR_FIELD_TIME,    /* uint64_t, ns */
     WEIR_FIELD_BYTES,   /* uint64_t */
+    WEIR_FIELD_FACTOR,  /* uint32_t, thousandths */
+    WEIR_FIELD_LENGTH,  /* struct weir_config_length, the two kinds that are one word */
     WEIR_FIELD_RATE,    /* struct weir_config_rate */
     WEIR_FIELD_CHOICE,  /* an enum of ours */
     WEIR_FIELD_ADDR,    /* struct weir_config_addr */
@@ -28,7 +30,6 @@ enum weir_field_kind {
     WEIR_FIELD_LOG,     /* enum weir_config_access, and access_file after it */
     WEIR_FIELD_TABLE,   /* a struct of its own fields */
     WEIR_FIELD_ROWS,    /* pointer to structs, and their count */
-    WEIR_FIELD_IGNORED, /* belongs to another command: said, not used */
     WEIR_FIELD_LATER    /* known, but not enforced by this version: refused */
 };
 
@@ -56,16 +57,22 @@ struct weir_field {
     const struct weir_field_choice *choices;
     size_t choices_count;
     const struct weir_field_table *table;
+    size_t shown_offset; /* TABLE: printed only where the uint32_t there is not 0; 0: always */
     const struct weir_field *word; /* TABLE: what one word in its place sets; NULL: nothing */
     const char *preset;  /* the default, as a person would write it; NULL: none, or computed */
     const char *derived; /* how the default is computed, or what "not given" means */
     bool is_required;
-    bool zero_is_off; /* 0 is allowed below min */
-    const char *also; /* CHOICE: what may stand there beside its words */
-    const char *help; /* LATER: the reason and what to do */
+    bool zero_is_off;   /* 0 is allowed below min */
+    bool one_is_a_list; /* ROWS: a mapping in its place is a list of one */
+    bool is_lab;        /* belongs to `weir lab`: others say that they do not use it */
+    const char *also;   /* CHOICE: what may stand there beside its words */
+    const char *help;   /* LATER: the reason and what to do */
 };
 
 extern const struct weir_field_table weir_config_root_table;
+/* and, in it, what belongs to the lab (config_table_lab.c) */
+extern const struct weir_field_table weir_config_traffic_table;
+extern const struct weir_field_table weir_config_backend_table;
 
 /* What a field accepts, as in "a whole number between 1 and 1000". */
 void weir_field_accepts(const struct weir_field *field, char *out, size_t out_bytes);

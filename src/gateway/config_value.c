@@ -51,12 +51,13 @@ static const struct unit *find_unit(const struct unit *units, size_t count, cons
 }
 
 /* Reads digits with an optional fraction, then letters that name a unit, at *at; moves *at past
- * both. */
-static bool take_amount(const char **at, const struct unit *units, size_t units_count,
-                        uint64_t *amount, const struct unit **unit)
+ * both. The number is digits / scale. */
+static bool take_decimal(const char **at, const struct unit *units, size_t units_count,
+                         uint64_t *digits, uint64_t *scale, const struct unit **unit)
 {
     const char *p = *at;
-    uint64_t digits = 0, scale = 1;
+    *digits = 0;
+    *scale = 1;
     if (!is_digit(*p))
         return false;
     for (bool fraction = false; is_digit(*p) || (*p == '.' && !fraction); p++) {
@@ -66,24 +67,29 @@ static bool take_amount(const char **at, const struct unit *units, size_t units_
                 return false;
             continue;
         }
-        if (__builtin_mul_overflow(digits, 10, &digits) ||
-            __builtin_add_overflow(digits, (uint64_t)(*p - '0'), &digits))
+        if (__builtin_mul_overflow(*digits, 10, digits) ||
+            __builtin_add_overflow(*digits, (uint64_t)(*p - '0'), digits))
             return false;
-        if (fraction && __builtin_mul_overflow(scale, 10, &scale))
+        if (fraction && __builtin_mul_overflow(*scale, 10, scale))
             return false;
     }
     const char *letters = p;
     while (isalpha((unsigned char)*p))
         p++;
-    const struct unit *found = find_unit(units, units_count, letters, (size_t)(p - letters));
-    if (!found)
-        return false;
-    uint64_t product;
-    if (__builtin_mul_overflow(digits, found->factor, &product) || product % scale != 0)
+    *unit = find_unit(units, units_count, letters, (size_t)(p - letters));
+    *at = p;
+    return *unit != NULL;
+}
+
+/* The same as a whole number of the smallest unit. */
+static bool take_amount(const char **at, const struct unit *units, size_t units_count,
+                        uint64_t *amount, const struct unit **unit)
+{
+    uint64_t digits, scale, product;
+    if (!take_decimal(at, units, units_count, &digits, &scale, unit) ||
+        __builtin_mul_overflow(digits, (*unit)->factor, &product) || product % scale != 0)
         return false;
     *amount = product / scale;
-    *unit = found;
-    *at = p;
     return true;
 }
 
@@ -171,20 +177,55 @@ bool weir_value_weekday(const char *text, uint32_t *out)
     return false;
 }
 
+/* digits / scale per unit; the first unit from there up in which the count is whole. */
+static bool whole_rate(uint64_t digits, uint64_t scale, const struct unit *unit,
+                       struct weir_config_rate *out)
+{
+    for (size_t i = 0; i < WEIR_COUNT(rate_units); i++) {
+        unsigned __int128 product =
+            (unsigned __int128)digits * (rate_units[i].factor / WEIR_NS_PER_S);
+        unsigned __int128 divisor = (unsigned __int128)scale * (unit->factor / WEIR_NS_PER_S);
+        if (rate_units[i].factor < unit->factor || product % divisor != 0)
+            continue;
+        if (product / divisor > UINT64_MAX || product == 0)
+            return false;
+        *out = (struct weir_config_rate){(uint64_t)(product / divisor), rate_units[i].factor};
+        return true;
+    }
+    return false;
+}
+
 bool weir_value_rate(const char *text, struct weir_config_rate *out)
 {
-    const struct unit *unit;
-    uint64_t amount;
-    if (!take_amount(&text, count_units, WEIR_COUNT(count_units), &amount, &unit) || amount == 0 ||
-        *text != '/')
+    const struct unit *count, *unit;
+    uint64_t digits, scale;
+    if (!take_decimal(&text, count_units, WEIR_COUNT(count_units), &digits, &scale, &count) ||
+        __builtin_mul_overflow(digits, count->factor, &digits) || *text != '/')
         return false;
     text++;
     unit = find_unit(rate_units, WEIR_COUNT(rate_units), text, strlen(text));
-    if (!unit)
+    return unit && whole_rate(digits, scale, unit, out);
+}
+
+bool weir_value_factor(const char *text, uint32_t *out_permille)
+{
+    static const struct unit plain[] = {{"", 1000}};
+    const struct unit *unit;
+    uint64_t permille;
+    if (!take_amount(&text, plain, WEIR_COUNT(plain), &permille, &unit) || *text ||
+        permille > 1000000)
         return false;
-    out->count = amount;
-    out->per_ns = unit->factor;
+    *out_permille = (uint32_t)permille;
     return true;
+}
+
+void weir_value_factor_text(uint32_t permille, char out[WEIR_VALUE_TEXT_MAX])
+{
+    int used = snprintf(out, WEIR_VALUE_TEXT_MAX, "%u.%03u", permille / 1000, permille % 1000);
+    while (out[used - 1] == '0')
+        out[--used] = '\0';
+    if (out[used - 1] == '.')
+        out[used - 1] = '\0';
 }
 
 bool weir_value_addr(const char *text, char host[256], uint16_t *port)

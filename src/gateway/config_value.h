@@ -4,7 +4,7 @@
  *   durations   250ms   5s   1.5m   1h30m   1d    (a bare 0 is allowed, else a unit is needed)
  *   bytes       512   64KiB   32MiB   1.5GiB   10MB
  *   periods     none   hour   day   week   month   5h
- *   rates       2/s   100/m   1.5M/h   10k/d
+ *   rates       2/s   100/m   1.5M/h   10k/d   1.5/s  (which is 90/m)
  *   addresses   127.0.0.1:8765   [::1]:8765   localhost:0
  *
  * Integers only: a fraction is accepted when its amount comes out whole (1.5k), refused when not
@@ -22,6 +22,10 @@ WEIR_MUST_USE bool weir_value_count(const char *text, uint64_t *out);
 WEIR_MUST_USE bool weir_value_duration(const char *text, uint64_t *out_ns);
 WEIR_MUST_USE bool weir_value_bytes(const char *text, uint64_t *out_bytes);
 WEIR_MUST_USE bool weir_value_rate(const char *text, struct weir_config_rate *out);
+
+/* A factor of up to three digits behind the point, in thousandths: 2.5 is 2500. At most 1000. */
+WEIR_MUST_USE bool weir_value_factor(const char *text, uint32_t *out_permille);
+void weir_value_factor_text(uint32_t permille, char out[WEIR_VALUE_TEXT_MAX]);
 
 /* none, hour, day, week, month, or a duration in whole seconds up to a hundred years. Only period
  * and seconds of *out are set. */

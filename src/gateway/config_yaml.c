@@ -16,10 +16,13 @@ struct walker {
     struct weir_loader *loader;
     yaml_document_t *document;
     const char *file;
+    const struct weir_place *flag; /* of a value that is no file's; else NULL */
 };
 
 static struct weir_place node_place(const struct walker *walker, const yaml_node_t *node)
 {
+    if (walker->flag)
+        return *walker->flag;
     return (struct weir_place){walker->file, (uint32_t)node->start_mark.line + 1,
                                (uint32_t)node->start_mark.column + 1};
 }
@@ -139,12 +142,14 @@ static void walk_rows(struct walker *walker, const struct weir_field *field,
                       const yaml_node_t *node, void *row)
 {
     struct weir_loader *loader = walker->loader;
-    if (node->type != YAML_SEQUENCE_NODE) {
+    bool is_one = field->one_is_a_list && node->type == YAML_MAPPING_NODE;
+    if (node->type != YAML_SEQUENCE_NODE && !is_one) {
         weir_loader_error(loader, node_place(walker, node), "%s must be a list (\"- name: ...\")",
                           field->key);
         return;
     }
-    size_t count = (size_t)(node->data.sequence.items.top - node->data.sequence.items.start);
+    size_t count =
+        is_one ? 1 : (size_t)(node->data.sequence.items.top - node->data.sequence.items.start);
     if (count == 0 || count > field->table->rows_max) {
         weir_loader_error(loader, node_place(walker, node),
                           "%s must have between 1 and %u entries, not %zu", field->key,
@@ -159,8 +164,8 @@ static void walk_rows(struct walker *walker, const struct weir_field *field,
     for (size_t i = 0; i < count; i++) {
         char *each = rows + i * field->table->row_bytes;
         weir_loader_presets(loader, field->table, each);
-        walk_mapping(walker, field->table, get_node(walker, node->data.sequence.items.start[i]),
-                     each);
+        walk_mapping(walker, field->table,
+                     is_one ? node : get_node(walker, node->data.sequence.items.start[i]), each);
     }
 }
 
@@ -180,6 +185,9 @@ static void walk_field(struct walker *walker, const struct weir_field_table *tab
                        const yaml_node_t *node, void *row)
 {
     struct weir_loader *loader = walker->loader;
+    if (field->is_lab && !loader->for_lab)
+        weir_loader_warn(loader, node_place(walker, key),
+                         "'%s' belongs to `weir lab`; the gateway does not use it", field->key);
     switch (field->kind) {
     case WEIR_FIELD_TABLE:
         if (field->word && node->type != YAML_MAPPING_NODE)
@@ -195,10 +203,6 @@ static void walk_field(struct walker *walker, const struct weir_field_table *tab
     case WEIR_FIELD_DIGESTS:
         walk_words(walker, field, node, row);
         return;
-    case WEIR_FIELD_IGNORED:
-        weir_loader_warn(loader, node_place(walker, key), "'%s' %s; the gateway does not use it",
-                         field->key, field->help);
-        return;
     case WEIR_FIELD_LATER:
         weir_loader_error(loader, node_place(walker, key), "'%s'%s%s is not supported yet: %s",
                           field->key, *table->name ? " in " : "", table->name, field->help);
@@ -210,6 +214,8 @@ static void walk_field(struct walker *walker, const struct weir_field_table *tab
     case WEIR_FIELD_BOOL:
     case WEIR_FIELD_TIME:
     case WEIR_FIELD_BYTES:
+    case WEIR_FIELD_FACTOR:
+    case WEIR_FIELD_LENGTH:
     case WEIR_FIELD_RATE:
     case WEIR_FIELD_CHOICE:
     case WEIR_FIELD_ADDR:
@@ -324,7 +330,7 @@ void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t 
     if (!root) {
         weir_loader_error(loader, loader->whole, "is empty: it needs at least upstreams");
     } else {
-        struct walker walker = {loader, &document, file};
+        struct walker walker = {loader, &document, file, NULL};
         walk_mapping(&walker, &weir_config_root_table, root, loader->config);
         yaml_document_t second;
         if (!yaml_parser_load(&parser, &second)) {
@@ -338,5 +344,31 @@ void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t 
         }
     }
     yaml_document_delete(&document);
+    yaml_parser_delete(&parser);
+}
+
+void weir_config_walk_value(struct weir_loader *loader, const struct weir_field_table *table,
+                            const struct weir_field *field, void *row, struct weir_place place,
+                            const char *text)
+{
+    yaml_parser_t parser;
+    yaml_document_t document;
+    if (!yaml_parser_initialize(&parser)) {
+        weir_loader_error(loader, place, "out of memory");
+        return;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
+    if (!yaml_parser_load(&parser, &document)) {
+        weir_loader_error(loader, place, "'%s' is not YAML: %s", text,
+                          parser.problem ? parser.problem : "unreadable");
+    } else {
+        struct walker walker = {loader, &document, place.where, &place};
+        const yaml_node_t *root = yaml_document_get_root_node(&document);
+        if (root)
+            walk_field(&walker, table, field, root, root, row);
+        else
+            weir_loader_error(loader, place, "has no value; give one behind the =");
+        yaml_document_delete(&document);
+    }
     yaml_parser_delete(&parser);
 }

@@ -60,6 +60,16 @@ static const struct {
     {"1.5M/h", true, 1500000, 3600},
     {"10k/d", true, 10000, 86400},
     {"7/min", true, 7, 60},
+    {"1.5/s", true, 90, 60}, /* the first unit in which it is whole */
+    {"0.25/m", true, 15, 3600},
+    {"0.001/s", false, 0, 0}, /* 3.6 an hour, 86.4 a day */
+    {"0.01/s", true, 36, 3600},
+    {"1.5k/s", true, 1500, 1},
+    {"18446744073709551615/s", true, UINT64_MAX, 1},
+    {"1844674407370955161.6/s", false, 0, 0},
+    {"0.00001/s", false, 0, 0},
+    {"0.0/s", false, 0, 0},
+    {"1./s", false, 0, 0},
     {"0/s", false, 0, 0},
     {"2", false, 0, 0},
     {"2/", false, 0, 0},
@@ -128,6 +138,32 @@ static void value__sizes__binary_and_decimal(void **state)
     CHECK(weir_value_bytes("512", &out) && out == 512);
     CHECK(!weir_value_bytes("64K", &out) && out == 512);
     CHECK(!weir_value_bytes("99999999999GiB", &out));
+}
+
+static void value__factors__are_thousandths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *again;
+        bool is_right;
+        uint32_t permille;
+    } factors[] = {{"2.5", "2.5", true, 2500},  {"0.1", "0.1", true, 100},
+                   {"3", "3", true, 3000},      {"0", "0", true, 0},
+                   {"0.001", "0.001", true, 1}, {"1000", "1000", true, 1000000},
+                   {"2.50", "2.5", true, 2500}, {"1000.001", "", false, 0},
+                   {"0.0001", "", false, 0},    {"", "", false, 0},
+                   {"x", "", false, 0},         {"-1", "", false, 0},
+                   {"2.5 ", "", false, 0},      {"1e3", "", false, 0},
+                   {".5", "", false, 0},        {"18446744073709551616", "", false, 0}};
+    for (size_t i = 0; i < WEIR_COUNT(factors); i++) {
+        uint32_t permille = 0;
+        char text[WEIR_VALUE_TEXT_MAX];
+        CHECK_MSG(weir_value_factor(factors[i].text, &permille) == factors[i].is_right, "%s",
+                  factors[i].text);
+        CHECK_INT(permille, factors[i].permille);
+        weir_value_factor_text(permille, text);
+        CHECK_STR(text, factors[i].is_right ? factors[i].again : "0");
+    }
 }
 
 static void value__rates__count_per_unit(void **state)
@@ -232,6 +268,7 @@ int main(void)
         cmocka_unit_test(value__counts__as_people_write_them),
         cmocka_unit_test(value__durations__need_a_unit),
         cmocka_unit_test(value__sizes__binary_and_decimal),
+        cmocka_unit_test(value__factors__are_thousandths),
         cmocka_unit_test(value__rates__count_per_unit),
         cmocka_unit_test(value__periods__words_or_whole_seconds),
         cmocka_unit_test(value__addresses__literals_and_names),
