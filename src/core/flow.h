@@ -305,6 +305,10 @@ void weir_flow_upstream_view(const struct weir_flow *f, uint32_t upstream, uint6
                              struct weir_upstream_view *view);
 void weir_flow_pool_view(const struct weir_flow *f, uint32_t pool, uint64_t now_ns,
                          struct weir_pool_view *view);
+/* How far apart the tenants of a lane were, in the last windows before now_ns: core/gap.h. The pool
+ * has been set. */
+void weir_flow_gap_view(struct weir_flow *f, uint32_t pool, uint32_t lane, uint64_t now_ns,
+                        struct weir_gap_view *view);
 /* What the host gave a request as its own; NULL: it is no more. */
 void *weir_flow_host(struct weir_flow *f, uint64_t request);
 void weir_flow_view(const struct weir_flow *f, struct weir_flow_view *view);

@@ -48,6 +48,12 @@ void weir_flow_view(const struct weir_flow *f, struct weir_flow_view *view)
         view->refusals[i] = f->refusals[i];
 }
 
+void weir_flow_gap_view(struct weir_flow *f, uint32_t pool, uint32_t lane, uint64_t now_ns,
+                        struct weir_gap_view *view)
+{
+    weir_gate_gap_view(f->gate, pool, lane, now_ns, view);
+}
+
 void *weir_flow_host(struct weir_flow *f, uint64_t request)
 {
     const struct flow_request *r = flow_find(f, request);

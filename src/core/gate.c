@@ -22,6 +22,12 @@ static struct weir_lanes_limits gate_lanes_limits(const struct weir_gate_limits 
                                       .items_max = limits->slots_max};
 }
 
+static struct weir_gap_limits gate_gap_limits(const struct weir_gate_limits *limits)
+{
+    return (struct weir_gap_limits){.lanes = limits->lanes.lane_count,
+                                    .tenants_max = limits->tenants_max};
+}
+
 static struct weir_heap_entry *carve_heap_entries(struct gate_carve *c, uint32_t ids)
 {
     return carve(c, sizeof(struct weir_heap_entry) * ((size_t)ids + WEIR_HEAP_SPARE));
@@ -43,6 +49,8 @@ static size_t gate_lay_out(struct weir_gate *g, unsigned char *mem,
     at.waiting_tok = carve(&c, sizeof(uint64_t) * pools * limits->lanes.lane_count * tenants);
     at.lanes_bytes = (weir_lanes_bytes(gate_lanes_limits(limits)) + 63) & ~(size_t)63;
     at.lanes_mem = carve(&c, at.lanes_bytes * pools);
+    at.gap_bytes = (weir_gap_bytes(gate_gap_limits(limits)) + 63) & ~(size_t)63;
+    at.gap_mem = carve(&c, at.gap_bytes * pools);
     struct weir_heap_entry *deadlines = carve_heap_entries(&c, limits->slots_max);
     uint32_t *deadline_places = carve(&c, sizeof(uint32_t) * slots);
     struct weir_heap_entry *resumes = carve_heap_entries(&c, limits->tenants_max);
@@ -94,6 +102,23 @@ void weir_gate_upstream_set(struct weir_gate *g, uint32_t upstream,
         gate_pool_dirty(g, u->pool_1 - 1);
 }
 
+static void gate_pool_begin(struct weir_gate *g, uint32_t pool, enum weir_sched_policy policy)
+{
+    struct gate_pool *p = &g->pools[pool];
+    struct weir_lane_config lanes[WEIR_LANES_MAX];
+    enum weir_sched_policy policies[WEIR_LANES_MAX];
+    for (uint32_t i = 0; i < g->limits.lanes.lane_count; i++) {
+        policies[i] = policy;
+        lanes[i] = (struct weir_lane_config){.policy = policy,
+                                             .floor_percent = g->limits.lanes.floor_percent[i]};
+    }
+    p->lanes = weir_lanes_init(g->lanes_mem + g->lanes_bytes * pool, g->lanes_bytes,
+                               gate_lanes_limits(&g->limits), lanes, g->items);
+    p->gap = weir_gap_init(g->gap_mem + g->gap_bytes * pool, g->gap_bytes,
+                           gate_gap_limits(&g->limits), policies);
+    weir_lanes_set_gap(p->lanes, p->gap);
+}
+
 void weir_gate_pool_set(struct weir_gate *g, uint32_t pool, const struct weir_pool_rules *rules)
 {
     WEIR_INVARIANT(pool < g->limits.pool_count);
@@ -108,14 +133,8 @@ void weir_gate_pool_set(struct weir_gate *g, uint32_t pool, const struct weir_po
         WEIR_INVARIANT(u->pool_1 == 0 || u->pool_1 == pool + 1);
         u->pool_1 = pool + 1;
     }
-    if (!p->lanes) {
-        struct weir_lane_config lanes[WEIR_LANES_MAX];
-        for (uint32_t i = 0; i < g->limits.lanes.lane_count; i++)
-            lanes[i] = (struct weir_lane_config){.policy = rules->policy,
-                                                 .floor_percent = g->limits.lanes.floor_percent[i]};
-        p->lanes = weir_lanes_init(g->lanes_mem + g->lanes_bytes * pool, g->lanes_bytes,
-                                   gate_lanes_limits(&g->limits), lanes, g->items);
-    }
+    if (!p->lanes)
+        gate_pool_begin(g, pool, rules->policy);
     gate_pool_dirty(g, pool);
 }
 
@@ -323,6 +342,7 @@ void gate_enqueue(struct weir_gate *g, uint32_t waiter, uint64_t now_ns)
 {
     struct gate_waiter *w = &g->waiters[waiter];
     struct gate_pool *p = &g->pools[w->pool];
+    weir_lanes_end_slices(p->lanes, now_ns);
     w->work_uwork = gate_work_uwork(&p->rules, w->input_tok, w->predicted_tok, w->work_min);
     weir_lanes_enqueue(p->lanes, w->lane, w->tenant, waiter, w->work_uwork);
     gate_count_in(g, waiter, now_ns);

@@ -261,6 +261,9 @@ void weir_gate_upstream_view(const struct weir_gate *g, uint32_t upstream, uint6
                              struct weir_upstream_view *view);
 void weir_gate_pool_view(const struct weir_gate *g, uint32_t pool, uint64_t now_ns,
                          struct weir_pool_view *view);
+/* Ends the slices that are over first, so that a quiet pool's windows are those of now. */
+void weir_gate_gap_view(struct weir_gate *g, uint32_t pool, uint32_t lane, uint64_t now_ns,
+                        struct weir_gap_view *view);
 void weir_gate_tenant_view(const struct weir_gate *g, uint32_t tenant, uint64_t now_ns,
                            struct weir_gate_tenant_view *view);
 void weir_gate_view(const struct weir_gate *g, struct weir_gate_view *view);

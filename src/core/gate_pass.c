@@ -200,6 +200,7 @@ static bool pass_step(struct weir_gate *g, uint32_t pool, uint64_t now_ns,
         weir_heap_remove(&g->wakes, pool);
     if (p->waiting == 0)
         return false;
+    weir_lanes_end_slices(p->lanes, now_ns);
     struct pass_scan scan = pass_look(g, p, now_ns);
     if (scan.is_all_open) {
         if (!pass_choose(g, p, &waiter))
@@ -305,6 +306,7 @@ static uint64_t pass_give_back(struct weir_gate *g, uint32_t waiter,
     struct gate_upstream *u = &g->upstreams[w->upstream];
     struct gate_tenant *t = &g->tenants[w->tenant];
     struct gate_pool *p = &g->pools[w->pool];
+    weir_lanes_end_slices(p->lanes, now_ns);
     WEIR_INVARIANT(u->permits_now > 0);
     u->permits_now--;
     t->granted--;

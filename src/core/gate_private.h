@@ -40,6 +40,7 @@ struct gate_drain {
 struct gate_pool {
     struct weir_pool_rules rules;
     struct weir_lanes *lanes;
+    struct weir_gap *gap;
     uint32_t
         parked_1[WEIR_LANES_MAX]; /* the lane's choice, taken out and waiting for an upstream */
     uint32_t waiting;             /* QUEUED and PARKED */
@@ -93,6 +94,8 @@ struct weir_gate {
     uint64_t *waiting_tok; /* [pool][lane][tenant]: QUEUED and PARKED */
     unsigned char *lanes_mem;
     size_t lanes_bytes; /* of one pool */
+    unsigned char *gap_mem;
+    size_t gap_bytes; /* of one pool */
 };
 
 /* gate_bucket.c: the limits of tenants and upstreams. */

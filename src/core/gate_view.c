@@ -65,6 +65,16 @@ void weir_gate_pool_view(const struct weir_gate *g, uint32_t pool, uint64_t now_
         view->waiting_tenants += weir_sched_tenants_ready(weir_lanes_sched(p->lanes, lane));
 }
 
+void weir_gate_gap_view(struct weir_gate *g, uint32_t pool, uint32_t lane, uint64_t now_ns,
+                        struct weir_gap_view *view)
+{
+    WEIR_INVARIANT(pool < g->limits.pool_count);
+    const struct gate_pool *p = &g->pools[pool];
+    WEIR_INVARIANT(p->lanes);
+    weir_lanes_end_slices(p->lanes, now_ns);
+    weir_gap_view(p->gap, lane, view);
+}
+
 void weir_gate_tenant_view(const struct weir_gate *g, uint32_t tenant, uint64_t now_ns,
                            struct weir_gate_tenant_view *view)
 {

@@ -25,6 +25,8 @@ struct weir_lanes {
     struct weir_lanes_limits limits;
     struct weir_sched_item *items;
     struct lanes_tenant *tenants;
+    struct weir_gap *gap; /* NULL: nobody measures */
+    uint64_t gap_due_ns;
     struct lane lane[WEIR_LANES_MAX];
 };
 
@@ -113,6 +115,13 @@ static void lane_note_item(struct lane *lane, uint64_t work_uwork)
     lane->largest_uwork = weir_max_u64(lane->largest_uwork, clamped);
 }
 
+static void lane_suspend(struct weir_lanes *l, uint32_t lane, uint32_t tenant)
+{
+    weir_sched_suspend(l->lane[lane].sched, tenant);
+    if (l->gap)
+        weir_gap_suspend(l->gap, lane, tenant);
+}
+
 /* Lanes whose scheduler first meets a tenant learn what holds for it in all of them. */
 static void lane_meet_tenant(struct weir_lanes *l, uint32_t lane, uint32_t tenant)
 {
@@ -122,8 +131,10 @@ static void lane_meet_tenant(struct weir_lanes *l, uint32_t lane, uint32_t tenan
         return;
     t->lanes |= bit;
     weir_sched_set_weight(l->lane[lane].sched, tenant, t->weight ? t->weight : 1);
+    if (l->gap)
+        weir_gap_set_weight(l->gap, lane, tenant, t->weight ? t->weight : 1);
     if (t->suspended)
-        weir_sched_suspend(l->lane[lane].sched, tenant);
+        lane_suspend(l, lane, tenant);
 }
 
 static bool knows_tenant(const struct weir_lanes *l, uint32_t lane, uint32_t tenant)
@@ -135,9 +146,13 @@ void weir_lanes_set_weight(struct weir_lanes *l, uint32_t tenant, uint32_t weigh
 {
     WEIR_INVARIANT(weight >= 1 && weight <= WEIR_SCHED_WEIGHT_MAX);
     tenant_at(l, tenant)->weight = (uint16_t)weight;
-    for (uint32_t i = 0; i < l->limits.lanes; i++)
-        if (knows_tenant(l, i, tenant))
-            weir_sched_set_weight(l->lane[i].sched, tenant, weight);
+    for (uint32_t i = 0; i < l->limits.lanes; i++) {
+        if (!knows_tenant(l, i, tenant))
+            continue;
+        weir_sched_set_weight(l->lane[i].sched, tenant, weight);
+        if (l->gap)
+            weir_gap_set_weight(l->gap, i, tenant, weight);
+    }
 }
 
 void weir_lanes_enqueue(struct weir_lanes *l, uint32_t lane, uint32_t tenant, uint32_t item,
@@ -148,11 +163,16 @@ void weir_lanes_enqueue(struct weir_lanes *l, uint32_t lane, uint32_t tenant, ui
     weir_sched_enqueue(into->sched, tenant, item, work_uwork);
     l->items[item].lane = lane;
     lane_note_item(into, work_uwork);
+    if (l->gap)
+        weir_gap_enqueue(l->gap, lane, tenant);
 }
 
 void weir_lanes_remove(struct weir_lanes *l, uint32_t item)
 {
-    struct lane *from = lane_at(l, weir_lanes_item_lane(l, item));
+    uint32_t lane = weir_lanes_item_lane(l, item);
+    struct lane *from = lane_at(l, lane);
+    if (l->gap)
+        weir_gap_remove(l->gap, lane, l->items[item].tenant - 1);
     weir_sched_remove(from->sched, item);
     lane_note_empty(from);
 }
@@ -231,6 +251,8 @@ struct weir_lanes_choice weir_lanes_take(struct weir_lanes *l)
     /* Kept beside the item, which is in no queue now, for weir_lanes_put_back. */
     l->items[inner.item].order = floors_charge(l, &l->lane[lane], inner.work_uwork);
     lane_note_empty(&l->lane[lane]);
+    if (l->gap)
+        weir_gap_take(l->gap, lane, inner.tenant, inner.work_uwork);
     return (struct weir_lanes_choice){lane, inner.tenant, inner.item, inner.work_uwork};
 }
 
@@ -246,11 +268,15 @@ void weir_lanes_put_back(struct weir_lanes *l, uint32_t lane, uint32_t tenant, u
     lane_note_item(into, work_uwork);
     floors_uncharge(l, into, work_uwork, counted);
     lane_note_empty(into);
+    if (l->gap)
+        weir_gap_put_back(l->gap, lane, tenant, work_uwork);
 }
 
 void weir_lanes_correct(struct weir_lanes *l, uint32_t lane, uint32_t tenant, int64_t delta_uwork)
 {
     weir_sched_correct(lane_at(l, lane)->sched, tenant, delta_uwork);
+    if (l->gap)
+        weir_gap_correct(l->gap, lane, tenant, delta_uwork);
 }
 
 void weir_lanes_suspend(struct weir_lanes *l, uint32_t tenant)
@@ -259,7 +285,7 @@ void weir_lanes_suspend(struct weir_lanes *l, uint32_t tenant)
     for (uint32_t i = 0; i < l->limits.lanes; i++) {
         if (!knows_tenant(l, i, tenant))
             continue;
-        weir_sched_suspend(l->lane[i].sched, tenant);
+        lane_suspend(l, i, tenant);
         lane_note_empty(&l->lane[i]);
     }
 }
@@ -267,9 +293,13 @@ void weir_lanes_suspend(struct weir_lanes *l, uint32_t tenant)
 void weir_lanes_resume(struct weir_lanes *l, uint32_t tenant)
 {
     tenant_at(l, tenant)->suspended = 0;
-    for (uint32_t i = 0; i < l->limits.lanes; i++)
-        if (knows_tenant(l, i, tenant))
-            weir_sched_resume(l->lane[i].sched, tenant);
+    for (uint32_t i = 0; i < l->limits.lanes; i++) {
+        if (!knows_tenant(l, i, tenant))
+            continue;
+        weir_sched_resume(l->lane[i].sched, tenant);
+        if (l->gap)
+            weir_gap_resume(l->gap, i, tenant);
+    }
 }
 
 bool weir_lanes_is_suspended(const struct weir_lanes *l, uint32_t tenant)
@@ -289,9 +319,13 @@ bool weir_lanes_tenant_matters(struct weir_lanes *l, uint32_t tenant)
 
 void weir_lanes_tenant_forget(struct weir_lanes *l, uint32_t tenant)
 {
-    for (uint32_t i = 0; i < l->limits.lanes; i++)
-        if (knows_tenant(l, i, tenant))
-            weir_sched_tenant_forget(l->lane[i].sched, tenant);
+    for (uint32_t i = 0; i < l->limits.lanes; i++) {
+        if (!knows_tenant(l, i, tenant))
+            continue;
+        weir_sched_tenant_forget(l->lane[i].sched, tenant);
+        if (l->gap)
+            weir_gap_tenant_forget(l->gap, i, tenant);
+    }
     *tenant_at(l, tenant) = (struct lanes_tenant){0};
 }
 
@@ -330,6 +364,22 @@ const struct weir_sched *weir_lanes_sched(const struct weir_lanes *l, uint32_t l
 {
     WEIR_INVARIANT(lane < l->limits.lanes);
     return l->lane[lane].sched;
+}
+
+void weir_lanes_set_gap(struct weir_lanes *l, struct weir_gap *gap)
+{
+    l->gap = gap;
+}
+
+void weir_lanes_end_slices(struct weir_lanes *l, uint64_t now_ns)
+{
+    if (!l->gap || now_ns < l->gap_due_ns)
+        return;
+    uint64_t quantum_uwork[WEIR_LANES_MAX];
+    for (uint32_t i = 0; i < l->limits.lanes; i++)
+        quantum_uwork[i] = weir_sched_quantum_uwork(l->lane[i].sched);
+    weir_gap_advance(l->gap, quantum_uwork, now_ns);
+    l->gap_due_ns = weir_gap_due_ns(l->gap);
 }
 
 uint64_t weir_lanes_behind_uwork(const struct weir_lanes *l, uint32_t lane)

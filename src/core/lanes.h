@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "core/base.h"
+#include "core/gap.h"
 #include "core/sched.h"
 
 #define WEIR_LANES_MAX 8u
@@ -85,6 +86,11 @@ uint32_t weir_lanes_item_lane(const struct weir_lanes *l, uint32_t item);
 
 /* One lane's scheduler, to read: counts, debts, heads of FIFOs. */
 const struct weir_sched *weir_lanes_sched(const struct weir_lanes *l, uint32_t lane);
+
+/* From now on gap, the host's, hears all that happens. Before anything has. */
+void weir_lanes_set_gap(struct weir_lanes *l, struct weir_gap *gap);
+/* Call it before what happens at now_ns: the slices of the gap that are over end. */
+void weir_lanes_end_slices(struct weir_lanes *l, uint64_t now_ns);
 
 /* By how much a lane is behind its floor now, in micro-work. */
 uint64_t weir_lanes_behind_uwork(const struct weir_lanes *l, uint32_t lane);

@@ -228,6 +228,11 @@ uint32_t weir_sched_tenants_ready(const struct weir_sched *s)
     return s->tenants_ready;
 }
 
+uint64_t weir_sched_quantum_uwork(const struct weir_sched *s)
+{
+    return s->granted - s->granted_prev;
+}
+
 uint32_t weir_sched_tenant_items(const struct weir_sched *s, uint32_t tenant)
 {
     WEIR_INVARIANT(tenant < s->limits.tenants_max);

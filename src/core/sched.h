@@ -118,6 +118,9 @@ uint32_t weir_sched_items(const struct weir_sched *s);
 uint32_t weir_sched_items_ready(const struct weir_sched *s);
 uint32_t weir_sched_tenants_ready(const struct weir_sched *s);
 
+/* The quantum of the present round, per weight: drr-cost's; 0 under the others. */
+uint64_t weir_sched_quantum_uwork(const struct weir_sched *s);
+
 /* One tenant: its waiting items; its oldest item (WEIR_NONE when none); the work it owes, that is
  * by how much it is ahead of an arrival of now, 0 when not. */
 uint32_t weir_sched_tenant_items(const struct weir_sched *s, uint32_t tenant);

@@ -215,6 +215,19 @@ static void chance_judge(const struct sim *sim)
 
 static uint64_t seed_now;
 
+/* The gap's alarm never rings while the schedulers are right, whatever happens around them. */
+static void chance_judge_gap(struct sim *sim)
+{
+    for (uint32_t pool = 0; pool < sim->config.pool_count; pool++)
+        for (uint32_t lane = 0; lane < sim->config.lanes.lane_count; lane++) {
+            struct weir_gap_view view;
+            weir_flow_gap_view(sim->flow, pool, lane, sim->now_ns, &view);
+            CHECK_INT(view.backlogged, 0); /* all is over */
+            for (uint32_t i = 0; i < WEIR_GAP_WINDOWS; i++)
+                CHECK_INT(view.windows[i].broken, 0);
+        }
+}
+
 /* What the seeds reached, all together: a kind that never happened was not tested. */
 static struct {
     uint64_t refusals[WEIR_REFUSAL_COUNT];
@@ -282,6 +295,7 @@ static void chance_run(uint64_t seed)
     }
     CHECK(sim_run_dry(&sim, start_ns + 7200 * WEIR_NS_PER_S));
     chance_judge(&sim);
+    chance_judge_gap(&sim);
     chance_count(&sim);
     chance_count_flow(&sim);
     sim_close_settled(&sim);
