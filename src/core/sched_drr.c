@@ -58,11 +58,12 @@ static void drr_charge(struct weir_sched *s, uint32_t tenant, uint64_t work_uwor
 static void drr_put_back(struct weir_sched *s, uint32_t tenant, uint64_t work_uwork, bool in_order)
 {
     (void)work_uwork;
-    (void)in_order;
     struct sched_tenant *t = sched_tenant(s, tenant);
     if (t->suspended)
         return;
-    bool turn_to_come = sched_round_is_due(&s->round, t) && t->turns_left == 0;
+    bool turn_to_come =
+        t->turns_left == 0 &&
+        (in_order ? sched_round_is_due(&s->round, t) : !sched_round_has_passed(&s->round, tenant));
     t->turns_left += turn_to_come ? sched_weight(t) + 1 : 1;
     sched_round_due(&s->round, t, tenant);
 }
