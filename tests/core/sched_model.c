@@ -4,34 +4,38 @@
 #include <string.h>
 
 #include "core/num.h"
+#include "core/sched_judge.h"
 
 #define TENANTS 6
 #define ITEMS 48
+#define CALLS_MAX 5
 
-typedef __int128 i128;
+/* What calls of a tenant use, beside what was charged. */
+enum use { USE_EXACT, USE_MORE, USE_LESS, USE_EITHER };
+
+struct call {
+    uint32_t tenant, item;
+    uint64_t work;
+    bool is_stale; /* since it was taken its tenant has come anew, or has another weight */
+};
 
 struct model {
     struct tape *t;
     struct weir_sched *s;
     enum weir_sched_policy policy;
-    bool exact; /* no corrections, nothing put back: the bounds hold as they stand */
-    uint32_t weight[TENANTS];
+    struct sched_judge judge;
+    bool is_exact;
+    enum use use[TENANTS];
+    uint32_t shape[TENANTS];
     bool suspended[TENANTS];
     uint32_t fifo[TENANTS][ITEMS];
     uint32_t waiting[TENANTS];
-    bool used[ITEMS];
+    bool used[ITEMS]; /* waits or is out */
     uint64_t work[ITEMS];
     int64_t order[ITEMS];
     int64_t arrivals, returns;
-    struct weir_sched_choice taken; /* the last one, to put back; item WEIR_NONE when none */
-    bool taken_corrected;
-    /* Fairness, in requests (drr) or work. lead(a, b) = served_a w_b - served_b w_a. */
-    i128 served[TENANTS];
-    uint64_t largest[TENANTS];
-    uint64_t mean_x64, quantum_largest;
-    i128 shifted;                       /* sum of corrections and put-backs, per weight */
-    i128 lowest_lead[TENANTS][TENANTS]; /* since b came */
-    bool was_ready[TENANTS];
+    struct call calls[CALLS_MAX];
+    uint32_t calls_now;
 };
 
 struct weir_sched *sched_model_make(struct tape *t, uint32_t tenants, uint32_t items,
@@ -49,54 +53,16 @@ static bool ready(const struct model *m, uint32_t tenant)
     return m->waiting[tenant] > 0 && !m->suspended[tenant];
 }
 
-static i128 lead(const struct model *m, uint32_t a, uint32_t b)
-{
-    return m->served[a] * m->weight[b] - m->served[b] * m->weight[a];
-}
-
-/* In units of lead. The counters of the scheduler are whole micro-work: hence the 2. */
-static i128 bound(const struct model *m, uint32_t a, uint32_t b)
-{
-    i128 weights = (i128)m->weight[a] * m->weight[b];
-    i128 worst = 0;
-    switch (m->policy) {
-    case WEIR_SCHED_FIFO:
-        return 0;
-    case WEIR_SCHED_DRR:
-        /* A request put back may go at once, ahead of its turn. */
-        return weights * (1 + m->shifted);
-    case WEIR_SCHED_DRR_COST:
-        return (i128)m->largest[a] * m->weight[b] + (i128)m->largest[b] * m->weight[a] +
-               weights * (m->quantum_largest + 2 + 2 * m->shifted);
-    case WEIR_SCHED_VTC:
-        for (uint32_t i = 0; i < TENANTS; i++) {
-            i128 normed = m->largest[i] / m->weight[i] + 1;
-            worst = normed > worst ? normed : worst;
-        }
-        return weights * (2 * worst + 2 + 2 * m->shifted);
-    }
-    return 0;
-}
-
 static void check_fairness(struct model *m)
 {
-    for (uint32_t b = 0; b < TENANTS; b++) {
-        bool came = ready(m, b) && !m->was_ready[b];
-        m->was_ready[b] = ready(m, b);
-        for (uint32_t a = 0; a < TENANTS; a++) {
-            i128 now = lead(m, a, b);
-            if (came || now < m->lowest_lead[a][b])
-                m->lowest_lead[a][b] = now;
-            if (a == b || !ready(m, b) || m->policy == WEIR_SCHED_FIFO)
-                continue;
-            i128 gained = now - m->lowest_lead[a][b];
-            TAPE_CHECK_MSG(m->t, gained <= bound(m, a, b),
-                           "%s: tenant %u got %g more per weight than %u, which waited; bound %g",
-                           weir_sched_policy_name(m->policy), a,
-                           (double)gained / m->weight[a] / m->weight[b], b,
-                           (double)bound(m, a, b) / m->weight[a] / m->weight[b]);
-        }
+    bool is_ready[TENANTS], is_free[TENANTS];
+    for (uint32_t i = 0; i < TENANTS; i++) {
+        is_ready[i] = ready(m, i);
+        is_free[i] = m->is_exact && weir_sched_tenant_debt_uwork(m->s, i) == 0;
+        for (uint32_t c = 0; c < m->calls_now && is_ready[i] && !m->judge.is_ready[i]; c++)
+            m->calls[c].is_stale |= m->calls[c].tenant == i;
     }
+    sched_judge_look(&m->judge, m->t, is_ready, is_free);
 }
 
 static void check_state(struct model *m)
@@ -156,14 +122,6 @@ static uint64_t draw_work(struct model *m, uint64_t shape)
     }
 }
 
-/* The quantum that drr-cost is to use: the running mean of what was served, at first of what came.
- */
-static void note_cost(struct model *m, uint64_t work)
-{
-    m->mean_x64 = m->mean_x64 == 0 ? work * 64 : m->mean_x64 + work - m->mean_x64 / 64;
-    m->quantum_largest = weir_max_u64(m->quantum_largest, m->mean_x64 / 64);
-}
-
 static void do_enqueue(struct model *m, uint32_t tenant, uint64_t work)
 {
     uint32_t item = 0;
@@ -175,99 +133,167 @@ static void do_enqueue(struct model *m, uint32_t tenant, uint64_t work)
     m->work[item] = work;
     m->order[item] = m->arrivals++;
     m->fifo[tenant][m->waiting[tenant]++] = item;
-    m->largest[tenant] = weir_max_u64(m->largest[tenant], work);
-    if (m->mean_x64 == 0 && !m->suspended[tenant])
-        note_cost(m, work);
+    if (!m->suspended[tenant])
+        sched_judge_first_work(&m->judge, work);
     weir_sched_enqueue(m->s, tenant, item, work);
 }
 
 static void do_take(struct model *m)
 {
     struct weir_sched_choice peeked;
-    if (!weir_sched_peek(m->s, &peeked))
+    if (m->calls_now == CALLS_MAX || !weir_sched_peek(m->s, &peeked))
         return;
-    m->taken = weir_sched_take(m->s);
-    m->taken_corrected = false;
-    TAPE_CHECK(m->t, m->taken.tenant == peeked.tenant && m->taken.item == peeked.item);
-    m->served[peeked.tenant] += m->policy == WEIR_SCHED_DRR ? 1 : (i128)peeked.work_uwork;
-    fifo_cut(m, peeked.tenant, 0);
-    note_cost(m, peeked.work_uwork);
+    struct weir_sched_choice taken = weir_sched_take(m->s);
+    TAPE_CHECK(m->t, taken.tenant == peeked.tenant && taken.item == peeked.item);
+    sched_judge_taken(&m->judge, taken.tenant, taken.work_uwork);
+    fifo_cut(m, taken.tenant, 0);
+    m->used[taken.item] = true;
+    m->calls[m->calls_now++] = (struct call){taken.tenant, taken.item, taken.work_uwork, false};
+}
+
+static struct call call_cut(struct model *m, uint32_t place)
+{
+    struct call call = m->calls[place];
+    m->calls[place] = m->calls[--m->calls_now];
+    m->used[call.item] = false;
+    return call;
+}
+
+static uint64_t draw_used(struct model *m, const struct call *call)
+{
+    bool is_more = m->use[call->tenant] == USE_MORE;
+    if (m->use[call->tenant] == USE_EITHER)
+        is_more = tape_chance(m->t, 1, 2);
+    if (m->use[call->tenant] == USE_EXACT)
+        return call->work;
+    if (!is_more)
+        return call->work - tape_below(m->t, call->work);
+    return weir_min_u64(call->work * (1 + tape_below(m->t, 4)),
+                        (uint64_t)WEIR_SCHED_WORK_MAX_UWORK);
+}
+
+static void do_end(struct model *m)
+{
+    if (m->calls_now == 0)
+        return;
+    struct call call = call_cut(m, (uint32_t)tape_below(m->t, m->calls_now));
+    uint64_t used = draw_used(m, &call);
+    sched_judge_ended(&m->judge, call.tenant, call.work, used, call.is_stale);
+    if (used != call.work)
+        weir_sched_correct(m->s, call.tenant, (int64_t)used - (int64_t)call.work);
 }
 
 static void do_put_back(struct model *m)
 {
-    uint32_t tenant = m->taken.tenant, item = m->taken.item;
-    if (item == WEIR_NONE || m->taken_corrected || m->used[item])
+    if (m->calls_now == 0)
         return;
-    m->taken.item = WEIR_NONE;
-    m->used[item] = true;
-    m->order[item] = -++m->returns;
+    struct call call = call_cut(m, (uint32_t)tape_below(m->t, m->calls_now));
+    uint32_t tenant = call.tenant;
+    m->used[call.item] = true;
+    m->order[call.item] = -++m->returns;
     memmove(&m->fifo[tenant][1], &m->fifo[tenant][0], m->waiting[tenant] * sizeof(uint32_t));
-    m->fifo[tenant][0] = item;
+    m->fifo[tenant][0] = call.item;
     m->waiting[tenant]++;
-    i128 unit = m->policy == WEIR_SCHED_DRR ? 1 : (i128)m->work[item];
-    m->served[tenant] -= unit;
-    m->shifted += unit;
-    weir_sched_put_back(m->s, tenant, item, m->work[item]);
+    sched_judge_put_back(&m->judge, tenant, call.work, call.is_stale);
+    weir_sched_put_back(m->s, tenant, call.item, call.work);
 }
 
-static void do_correct(struct model *m)
+static uint32_t draw_weight(struct tape *t)
 {
-    if (m->taken.item == WEIR_NONE || m->taken_corrected || m->policy == WEIR_SCHED_DRR)
-        return;
-    m->taken_corrected = true;
-    int64_t work = (int64_t)m->taken.work_uwork;
-    /* Used a part of what was charged, or up to four times as much. */
-    int64_t delta = tape_chance(m->t, 1, 2) ? (int64_t)tape_below(m->t, 4) * work
-                                            : -(int64_t)tape_below(m->t, (uint64_t)work);
-    m->served[m->taken.tenant] += delta;
-    m->shifted += delta < 0 ? -delta : delta;
-    weir_sched_correct(m->s, m->taken.tenant, delta);
+    static const uint32_t weights[] = {1, 1, 2, 3, 4, 7, 100, 1000};
+    return weights[tape_below(t, WEIR_COUNT(weights))];
 }
 
-static void do_one(struct model *m, uint64_t shape)
+static void set_weight(struct model *m, uint32_t tenant, uint32_t weight)
+{
+    weir_sched_set_weight(m->s, tenant, weight);
+    sched_judge_weight(&m->judge, tenant, weight);
+    for (uint32_t i = 0; i < m->calls_now; i++)
+        m->calls[i].is_stale |= m->calls[i].tenant == tenant;
+}
+
+/* As the gate does it: a tenant with nothing waiting and no calls out; another takes its place. */
+static void do_forget(struct model *m, uint32_t tenant)
+{
+    for (uint32_t i = 0; i < m->calls_now; i++)
+        if (m->calls[i].tenant == tenant)
+            return;
+    if (m->waiting[tenant] > 0)
+        return;
+    weir_sched_tenant_forget(m->s, tenant);
+    m->suspended[tenant] = false;
+    sched_judge_weight(&m->judge, tenant, 1);
+    TAPE_CHECK(m->t, !weir_sched_tenant_matters(m->s, tenant));
+    set_weight(m, tenant, draw_weight(m->t));
+}
+
+static void do_remove(struct model *m, uint32_t tenant)
+{
+    if (m->waiting[tenant] == 0)
+        return;
+    uint32_t place = (uint32_t)tape_below(m->t, m->waiting[tenant]);
+    weir_sched_remove(m->s, m->fifo[tenant][place]);
+    fifo_cut(m, tenant, place);
+}
+
+static void do_resume(struct model *m, uint32_t tenant)
+{
+    if (m->suspended[tenant] && m->waiting[tenant] > 0)
+        sched_judge_first_work(&m->judge, m->work[m->fifo[tenant][0]]);
+    weir_sched_resume(m->s, tenant);
+    m->suspended[tenant] = false;
+}
+
+enum deed { ENQUEUE, TAKE, END, REMOVE, SUSPEND, RESUME, WEIGHT, FORGET, PUT_BACK };
+
+static enum deed draw_deed(struct model *m)
+{
+    static const uint8_t deeds[] = {ENQUEUE, ENQUEUE, ENQUEUE, ENQUEUE, TAKE,    TAKE,   TAKE,
+                                    TAKE,    TAKE,    TAKE,    END,     END,     END,    END,
+                                    END,     REMOVE,  SUSPEND, RESUME,  ENQUEUE, ENQUEUE};
+    uint64_t rare = tape_below(m->t, 40);
+    if (rare == 39)
+        return WEIGHT;
+    if (rare == 38)
+        return FORGET;
+    if (rare >= 36 && !m->is_exact)
+        return PUT_BACK;
+    return (enum deed)deeds[tape_below(m->t, WEIR_COUNT(deeds))];
+}
+
+static void do_one(struct model *m)
 {
     uint32_t tenant = (uint32_t)tape_below(m->t, TENANTS);
-    switch (tape_below(m->t, m->exact ? 13 : 16)) {
-    case 0:
-    case 1:
-    case 2:
-    case 3:
-    case 4: {
-        uint64_t work = draw_work(m, shape);
+    switch (draw_deed(m)) {
+    case ENQUEUE: {
+        uint64_t work = draw_work(m, m->shape[tenant]);
         for (uint64_t times = 1 + tape_below(m->t, 4); times > 0; times--)
             do_enqueue(m, tenant, work);
         break;
     }
-    case 5:
-    case 6:
-    case 7:
-    case 8:
-    case 9:
+    case TAKE:
         do_take(m);
         break;
-    case 10:
-        if (m->waiting[tenant] > 0) {
-            uint32_t place = (uint32_t)tape_below(m->t, m->waiting[tenant]);
-            weir_sched_remove(m->s, m->fifo[tenant][place]);
-            fifo_cut(m, tenant, place);
-        }
+    case END:
+        do_end(m);
         break;
-    case 11:
+    case REMOVE:
+        do_remove(m, tenant);
+        break;
+    case SUSPEND:
         weir_sched_suspend(m->s, tenant);
         m->suspended[tenant] = true;
         break;
-    case 12:
-        weir_sched_resume(m->s, tenant);
-        if (m->suspended[tenant] && m->waiting[tenant] > 0 && m->mean_x64 == 0)
-            note_cost(m, m->work[m->fifo[tenant][0]]);
-        m->suspended[tenant] = false;
+    case RESUME:
+        do_resume(m, tenant);
         break;
-    case 13:
-    case 14:
-        do_correct(m);
+    case WEIGHT:
+        set_weight(m, tenant, draw_weight(m->t));
         break;
-    default:
+    case FORGET:
+        do_forget(m, tenant);
+        break;
+    case PUT_BACK:
         do_put_back(m);
         break;
     }
@@ -281,34 +307,42 @@ static void reach_another_era(struct model *m, uint64_t takes)
     for (uint64_t i = 0; i < takes; i++) {
         do_enqueue(m, 0, work);
         do_take(m);
+        call_cut(m, 0);
+        sched_judge_ended(&m->judge, 0, work, work, false);
     }
+}
+
+static void draw_setting(struct model *m)
+{
+    m->is_exact = !tape_chance(m->t, 1, 3);
+    uint32_t shape = (uint32_t)tape_below(m->t, 4);
+    bool is_mixed = tape_chance(m->t, 1, 3);
+    for (uint32_t i = 0; i < TENANTS; i++) {
+        set_weight(m, i, draw_weight(m->t));
+        m->shape[i] = is_mixed ? (uint32_t)tape_below(m->t, 3) : shape;
+        if (!m->is_exact)
+            m->use[i] = (enum use)tape_below(m->t, 4);
+    }
+    if (shape == 3 && m->judge.weight[0] == 1)
+        reach_another_era(m, tape_below(m->t, 4) * 1100);
 }
 
 static void run(struct tape *t, enum weir_sched_policy policy)
 {
-    static const uint32_t weights[] = {1, 1, 2, 3, 4, 7, 100, 1000};
     struct model *m = tape_alloc(t, sizeof *m);
     m->t = t;
     m->policy = policy;
     m->s = sched_model_make(t, TENANTS, ITEMS, policy);
-    m->taken.item = WEIR_NONE;
-    m->exact = !tape_chance(t, 1, 3);
-    for (uint32_t i = 0; i < TENANTS; i++) {
-        m->weight[i] = weights[tape_below(t, WEIR_COUNT(weights))];
-        if (m->weight[i] > 1)
-            weir_sched_set_weight(m->s, i, m->weight[i]);
-    }
-    uint64_t shape = tape_below(t, 4);
-    if (shape == 3 && m->weight[0] == 1)
-        reach_another_era(m, tape_below(t, 4) * 1100);
+    sched_judge_init(&m->judge, policy, TENANTS);
+    draw_setting(m);
     while (tape_more(t)) {
-        do_one(m, shape);
+        do_one(m);
         check_fairness(m);
         check_state(m);
     }
-    m->taken.item = WEIR_NONE;
     while (weir_sched_tenants_ready(m->s) > 0) {
         do_take(m);
+        do_end(m);
         check_fairness(m);
         check_state(m);
     }

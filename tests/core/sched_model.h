@@ -2,10 +2,14 @@
  *
  * After every call it checks, for all policies: FIFO inside each tenant, counts, that something is
  * chosen exactly when a tenant that is not suspended has an item, and that peek and take agree. For
- * fifo: the oldest goes first. For the others the bound of the policy (docs/fairness.md), one-sided
- * and on every interval: while b stays backlogged, no other tenant, backlogged or not, gets more
- * per weight than b and the bound. That catches credit for idle time and forgiven debts as well as
- * plain unfairness. */
+ * fifo: the oldest goes first. For the others the bounds of docs/bounds.md, by sched_judge.h,
+ * one-sided and on every interval: while b stays backlogged, no other tenant, backlogged or not,
+ * gets more per weight than b and the bound. That catches credit for idle time, forgiven debts and
+ * lost corrections as well as plain unfairness.
+ *
+ * Two cases of three are exact: what was charged was used. In the others a tenant's calls use more
+ * than was charged, or less, or either, for as long as the case lasts, up to CALLS_MAX of them are
+ * out at once, end in any order, and some are put back. */
 #ifndef WEIR_TESTS_SCHED_MODEL_H
 #define WEIR_TESTS_SCHED_MODEL_H
 
