@@ -254,19 +254,30 @@ static void lanes__forgotten_tenant__is_new_in_all(void **state)
 }
 
 /* On every interval in which a lane has waiters: at least its floor less the slack of the header;
- * and while a higher lane has waiters, no more than its floor. */
+ * and while a higher lane has waiters, no more than its floor of what was dispatched while it had
+ * waiters, and that slack. Hundredths of work. */
 struct floors {
+    struct tape *t;
+    struct weir_lanes *l;
     uint32_t lanes;
     struct weir_lane_config config[WEIR_LANES_MAX];
-    __int128 total; /* dispatched work */
+    __int128 promised[WEIR_LANES_MAX]; /* its floor of the work dispatched while it had waiters */
     __int128 got[WEIR_LANES_MAX];
     uint64_t largest[WEIR_LANES_MAX]; /* of the lane's items, ever */
     bool waits[WEIR_LANES_MAX];
     __int128 lowest_short[WEIR_LANES_MAX];  /* since the lane had waiters */
     __int128 highest_short[WEIR_LANES_MAX]; /* since the highest lane had waiters */
+    bool used[64];
+    uint32_t waiting;
+    bool suspended[TENANTS];
 };
 
-static void check_floors(struct tape *t, struct floors *f, const struct weir_lanes *l)
+static bool floors_waits(const struct floors *f, uint32_t lane)
+{
+    return weir_sched_tenants_ready(weir_lanes_sched(f->l, lane)) > 0;
+}
+
+static void check_floors(struct floors *f)
 {
     uint64_t largest = 0;
     for (uint32_t i = 0; i < f->lanes; i++)
@@ -274,94 +285,121 @@ static void check_floors(struct tape *t, struct floors *f, const struct weir_lan
     bool top_waited = f->waits[0];
     f->waits[0] = false;
     for (uint32_t i = 0; i < f->lanes; i++) {
-        __int128 is_short = f->config[i].floor_percent * f->total - 100 * f->got[i];
-        bool waits = weir_sched_tenants_ready(weir_lanes_sched(l, i)) > 0;
+        __int128 is_short = f->promised[i] - f->got[i];
+        __int128 slack = (__int128)100 * f->largest[i] + (__int128)272 * largest;
+        bool waits = floors_waits(f, i);
         bool stays = waits && (i == 0 ? top_waited : f->waits[i]);
         f->waits[i] = waits;
-        bool is_new_low = !stays || is_short < f->lowest_short[i];
-        f->lowest_short[i] = is_new_low ? is_short : f->lowest_short[i];
-        bool is_new_high = !(top_waited && f->waits[0]) || is_short > f->highest_short[i];
-        f->highest_short[i] = is_new_high ? is_short : f->highest_short[i];
+        if (!stays || is_short < f->lowest_short[i])
+            f->lowest_short[i] = is_short;
+        if (!(top_waited && f->waits[0]) || is_short > f->highest_short[i])
+            f->highest_short[i] = is_short;
         if (waits && f->config[i].floor_percent > 0)
-            TAPE_CHECK_MSG(t,
-                           is_short - f->lowest_short[i] <=
-                               (__int128)100 * f->largest[i] + (__int128)272 * largest,
-                           "lane %u is %g short", i, (double)(is_short - f->lowest_short[i]) / 100);
-        if (i > 0 && f->waits[0]) /* what it was owed when the stretch began, and its floor */
-            TAPE_CHECK_MSG(t,
-                           f->highest_short[i] - is_short <=
-                               (__int128)100 * f->largest[i] + (__int128)272 * largest,
-                           "lane %u got %g too much", i,
-                           (double)(f->highest_short[i] - is_short) / 100);
+            TAPE_CHECK_MSG(f->t, is_short - f->lowest_short[i] <= slack, "lane %u is %g short", i,
+                           (double)(is_short - f->lowest_short[i]) / 100);
+        if (i > 0 && f->waits[0])
+            TAPE_CHECK_MSG(f->t, f->highest_short[i] - is_short <= slack, "lane %u got %g too much",
+                           i, (double)(f->highest_short[i] - is_short) / 100);
+    }
+    TAPE_CHECK(f->t, weir_lanes_items(f->l) == f->waiting);
+}
+
+static void floors_enqueue(struct floors *f, uint32_t lane, uint32_t tenant, uint64_t work)
+{
+    uint32_t item = 0;
+    while (item < WEIR_COUNT(f->used) && f->used[item])
+        item++;
+    if (item == WEIR_COUNT(f->used))
+        return;
+    f->used[item] = true;
+    f->waiting++;
+    f->largest[lane] = weir_max_u64(f->largest[lane], work);
+    weir_lanes_enqueue(f->l, lane, tenant, item, work);
+    TAPE_CHECK(f->t, weir_lanes_item_lane(f->l, item) == lane);
+}
+
+static void floors_take(struct floors *f)
+{
+    struct weir_lanes_choice peeked, taken;
+    if (!weir_lanes_peek(f->l, &peeked)) {
+        TAPE_CHECK(f->t, weir_lanes_items_ready(f->l) == 0);
+        return;
+    }
+    taken = weir_lanes_take(f->l);
+    TAPE_CHECK(f->t, peeked.lane == taken.lane && peeked.tenant == taken.tenant);
+    TAPE_CHECK(f->t, peeked.item == taken.item);
+    f->used[taken.item] = false;
+    f->waiting--;
+    f->got[taken.lane] += (__int128)100 * taken.work_uwork;
+    for (uint32_t i = 0; i < f->lanes; i++)
+        if (floors_waits(f, i) || i == taken.lane)
+            f->promised[i] += (__int128)f->config[i].floor_percent * taken.work_uwork;
+}
+
+/* Some lanes stay full for a while. */
+static void floors_steady(struct floors *f)
+{
+    uint64_t full = tape_below(f->t, UINT64_C(1) << f->lanes), work = 1 + tape_below(f->t, 1 << 16);
+    for (uint64_t times = tape_below(f->t, 256); times > 0; times--) {
+        for (uint32_t i = 0; i < f->lanes; i++)
+            if (full >> i & 1 && !floors_waits(f, i))
+                floors_enqueue(f, i, (uint32_t)(times % TENANTS), work);
+        floors_take(f);
+        check_floors(f);
     }
 }
 
-static void floors_hold(struct tape *t)
+static void floors_setup(struct floors *f)
 {
     static const uint32_t floors[][WEIR_LANES_MAX] = {
         {0, 20, 5}, {0, 50, 50}, {10, 30, 60}, {0, 1, 0, 99}, {12, 12, 12, 12, 12, 12, 12, 12}};
     static const uint32_t lanes[] = {3, 3, 3, 4, 8};
-    struct floors f = {0};
-    uint64_t row = tape_below(t, WEIR_COUNT(floors));
-    f.lanes = lanes[row];
-    for (uint32_t i = 0; i < f.lanes; i++)
-        f.config[i] =
-            (struct weir_lane_config){(enum weir_sched_policy)tape_below(t, 4), floors[row][i]};
-    enum { COUNT = 64 };
-    struct weir_lanes_limits limits = {f.lanes, TENANTS, COUNT};
+    uint64_t row = tape_below(f->t, WEIR_COUNT(floors));
+    f->lanes = lanes[row];
+    for (uint32_t i = 0; i < f->lanes; i++)
+        f->config[i] =
+            (struct weir_lane_config){(enum weir_sched_policy)tape_below(f->t, 4), floors[row][i]};
+    const uint32_t items = WEIR_COUNT(f->used);
+    struct weir_lanes_limits limits = {f->lanes, TENANTS, items};
     size_t bytes = weir_lanes_bytes(limits);
-    struct weir_lanes *l = weir_lanes_init(tape_alloc(t, bytes), bytes, limits, f.config,
-                                           tape_alloc(t, COUNT * sizeof(struct weir_sched_item)));
-    bool used[COUNT] = {false};
-    uint32_t waiting = 0, suspended[TENANTS] = {0};
+    f->l = weir_lanes_init(tape_alloc(f->t, bytes), bytes, limits, f->config,
+                           tape_alloc(f->t, items * sizeof(struct weir_sched_item)));
+}
+
+static void floors_hold(struct tape *t)
+{
+    struct floors *f = tape_alloc(t, sizeof *f);
+    f->t = t;
+    floors_setup(f);
     while (tape_more(t)) {
-        uint64_t deed = tape_below(t, 16);
-        uint32_t tenant = (uint32_t)tape_below(t, TENANTS), item = 0;
+        uint64_t deed = tape_below(t, 17);
+        uint32_t tenant = (uint32_t)tape_below(t, TENANTS);
         if (deed < 7) {
-            uint32_t lane = (uint32_t)tape_below(t, f.lanes);
-            uint64_t work = 1 + (tape_below(t, 1 << 16) >> tape_below(t, 16));
-            while (item < COUNT && used[item])
-                item++;
-            if (item == COUNT)
-                continue;
-            used[item] = true;
-            waiting++;
-            f.largest[lane] = weir_max_u64(f.largest[lane], work);
-            weir_lanes_enqueue(l, lane, tenant, item, work);
-            TAPE_CHECK(t, weir_lanes_item_lane(l, item) == lane);
+            uint32_t lane = (uint32_t)tape_below(t, f->lanes);
+            floors_enqueue(f, lane, tenant, 1 + (tape_below(t, 1 << 16) >> tape_below(t, 16)));
         } else if (deed < 14) {
-            struct weir_lanes_choice peeked, taken;
-            if (!weir_lanes_peek(l, &peeked)) {
-                TAPE_CHECK(t, weir_lanes_items_ready(l) == 0);
-                continue;
-            }
-            taken = weir_lanes_take(l);
-            TAPE_CHECK(t, peeked.lane == taken.lane && peeked.tenant == taken.tenant);
-            TAPE_CHECK(t, peeked.item == taken.item);
-            used[taken.item] = false;
-            waiting--;
-            f.total += taken.work_uwork;
-            f.got[taken.lane] += taken.work_uwork;
+            floors_take(f);
         } else if (deed == 14) {
-            item = (uint32_t)tape_below(t, COUNT);
-            if (!used[item])
+            uint32_t item = (uint32_t)tape_below(t, WEIR_COUNT(f->used));
+            if (!f->used[item])
                 continue;
-            weir_lanes_remove(l, item);
-            used[item] = false;
-            waiting--;
+            weir_lanes_remove(f->l, item);
+            f->used[item] = false;
+            f->waiting--;
+        } else if (deed == 15) {
+            f->suspended[tenant] = !f->suspended[tenant];
+            (f->suspended[tenant] ? weir_lanes_suspend : weir_lanes_resume)(f->l, tenant);
         } else {
-            suspended[tenant] = !suspended[tenant];
-            (suspended[tenant] ? weir_lanes_suspend : weir_lanes_resume)(l, tenant);
+            floors_steady(f);
         }
-        TAPE_CHECK(t, weir_lanes_items(l) == waiting);
-        check_floors(t, &f, l);
+        check_floors(f);
     }
 }
 
 static void lanes__every_interval__floors_and_precedence_hold(void **state)
 {
     (void)state;
-    tape_check(__func__, floors_hold, 5000, 1500);
+    tape_check(__func__, floors_hold, 2000, 800);
 }
 
 int main(void)

@@ -84,6 +84,7 @@ static judge_int lead(const struct sched_judge *j, uint32_t a, uint32_t b)
 
 void sched_judge_weight(struct sched_judge *j, uint32_t tenant, uint32_t weight)
 {
+    j->is_reweighed |= j->in_flight > 0;
     j->weight[tenant] = weight;
     j->is_first[tenant] = false;
     for (uint32_t i = 0; i < j->tenants; i++) {
@@ -102,8 +103,10 @@ static judge_int bound(const struct sched_judge *j, uint32_t a, uint32_t b)
     switch (j->policy) {
     case WEIR_SCHED_FIFO:
         return 0;
-    case WEIR_SCHED_DRR: /* a turn; and what was put back goes at once, beside its turn */
-        return both + (e > 0 ? p * (j->weight[a] + j->weight[b]) : 0);
+    case WEIR_SCHED_DRR: /* a turn; and what was put back goes at once, beside its turn. A turn that
+                            has a request put back beside it keeps the weight it had. */
+        return both * (e > 0 && j->is_reweighed ? 2 : 1) +
+               (e > 0 ? p * (j->weight[a] + j->weight[b]) : 0);
     case WEIR_SCHED_DRR_COST:
         if (e == 0)
             return both * ((judge_int)j->largest_of[a] + j->largest_of[b] + j->quantum_largest);

@@ -33,7 +33,8 @@ struct sched_judge {
     uint64_t item_largest[JUDGE_TENANTS_MAX]; /* the same, not per weight */
     uint64_t mean_x64, quantum_largest;       /* Q of drr-cost */
     uint32_t in_flight, in_flight_most;       /* P */
-    bool has_stale; /* a refund came for a stale call: it may be lost in part */
+    bool has_stale;    /* a refund came for a stale call: it may be lost in part */
+    bool is_reweighed; /* a weight was changed with calls out */
     /* Waiting for the first turn: what others had since this tenant came, while it waits for it. */
     bool is_first[JUDGE_TENANTS_MAX];
     judge_int had_since[JUDGE_TENANTS_MAX][JUDGE_TENANTS_MAX];

@@ -25,6 +25,8 @@ struct model {
     enum weir_sched_policy policy;
     struct sched_judge judge;
     bool is_exact;
+    uint32_t tenants_now; /* that send */
+    uint32_t calls_max;
     enum use use[TENANTS];
     uint32_t shape[TENANTS];
     bool suspended[TENANTS];
@@ -141,7 +143,7 @@ static void do_enqueue(struct model *m, uint32_t tenant, uint64_t work)
 static void do_take(struct model *m)
 {
     struct weir_sched_choice peeked;
-    if (m->calls_now == CALLS_MAX || !weir_sched_peek(m->s, &peeked))
+    if (m->calls_now == m->calls_max || !weir_sched_peek(m->s, &peeked))
         return;
     struct weir_sched_choice taken = weir_sched_take(m->s);
     TAPE_CHECK(m->t, taken.tenant == peeked.tenant && taken.item == peeked.item);
@@ -244,7 +246,22 @@ static void do_resume(struct model *m, uint32_t tenant)
     m->suspended[tenant] = false;
 }
 
-enum deed { ENQUEUE, TAKE, END, REMOVE, SUSPEND, RESUME, WEIGHT, FORGET, PUT_BACK };
+/* A stretch in which everybody stays backlogged. */
+static void do_steady(struct model *m)
+{
+    for (uint64_t times = tape_below(m->t, 256); times > 0; times--) {
+        for (uint32_t i = 0; i < m->tenants_now; i++)
+            if (m->waiting[i] < 2)
+                do_enqueue(m, i, draw_work(m, m->shape[i]));
+        do_take(m);
+        check_fairness(m);
+        if (m->calls_now == m->calls_max)
+            do_end(m);
+        check_fairness(m);
+    }
+}
+
+enum deed { ENQUEUE, TAKE, END, REMOVE, SUSPEND, RESUME, WEIGHT, FORGET, PUT_BACK, STEADY };
 
 static enum deed draw_deed(struct model *m)
 {
@@ -256,14 +273,16 @@ static enum deed draw_deed(struct model *m)
         return WEIGHT;
     if (rare == 38)
         return FORGET;
-    if (rare >= 36 && !m->is_exact)
-        return PUT_BACK;
+    if (rare >= 36)
+        return m->is_exact ? TAKE : PUT_BACK;
+    if (rare == 35)
+        return STEADY;
     return (enum deed)deeds[tape_below(m->t, WEIR_COUNT(deeds))];
 }
 
 static void do_one(struct model *m)
 {
-    uint32_t tenant = (uint32_t)tape_below(m->t, TENANTS);
+    uint32_t tenant = (uint32_t)tape_below(m->t, m->tenants_now);
     switch (draw_deed(m)) {
     case ENQUEUE: {
         uint64_t work = draw_work(m, m->shape[tenant]);
@@ -296,6 +315,9 @@ static void do_one(struct model *m)
     case PUT_BACK:
         do_put_back(m);
         break;
+    case STEADY:
+        do_steady(m);
+        break;
     }
 }
 
@@ -315,6 +337,8 @@ static void reach_another_era(struct model *m, uint64_t takes)
 static void draw_setting(struct model *m)
 {
     m->is_exact = !tape_chance(m->t, 1, 3);
+    m->tenants_now = 2 + (uint32_t)tape_below(m->t, TENANTS - 1);
+    m->calls_max = 1 + (uint32_t)tape_below(m->t, CALLS_MAX);
     uint32_t shape = (uint32_t)tape_below(m->t, 4);
     bool is_mixed = tape_chance(m->t, 1, 3);
     for (uint32_t i = 0; i < TENANTS; i++) {

@@ -4,25 +4,25 @@
 static void fifo__any_calls__the_oldest_goes_first(void **state)
 {
     (void)state;
-    tape_check(__func__, sched_model_fifo, 1500, 1200);
+    tape_check(__func__, sched_model_fifo, 500, 1200);
 }
 
 static void drr__every_interval__within_one_turn(void **state)
 {
     (void)state;
-    tape_check(__func__, sched_model_drr, 3000, 1200);
+    tape_check(__func__, sched_model_drr, 1500, 1200);
 }
 
 static void drr_cost__every_interval__within_two_items_and_a_quantum(void **state)
 {
     (void)state;
-    tape_check(__func__, sched_model_drr_cost, 3000, 1200);
+    tape_check(__func__, sched_model_drr_cost, 1500, 1200);
 }
 
 static void vtc__every_interval__within_two_items(void **state)
 {
     (void)state;
-    tape_check(__func__, sched_model_vtc, 3000, 1200);
+    tape_check(__func__, sched_model_vtc, 1500, 1200);
 }
 
 int main(void)

@@ -140,11 +140,11 @@ static bool shrink_lower(struct shrink *s)
 
 static void report(const char *name, uint64_t seed, const struct shrink *s)
 {
-    fprintf(stderr, "property %s fails: %s\nseed %llu; replay: WEIR_TAPE=", name, s->failure,
-            (unsigned long long)seed);
+    fprintf(stderr, "property %s fails: %s\nseed %llu; replay: WEIR_PROPERTY=%s WEIR_TAPE=", name,
+            s->failure, (unsigned long long)seed, name);
     for (size_t i = 0; i < s->bytes_count; i++)
         fprintf(stderr, "%02x", s->bytes[i]);
-    fprintf(stderr, " CMOCKA_TEST_FILTER=%s (this program)\n", name);
+    fprintf(stderr, " (this program)\n");
 }
 
 static uint64_t setting(const char *name, uint64_t otherwise)
@@ -169,7 +169,9 @@ static void check_given(const char *name, tape_property *property, const char *h
 
 void tape_check(const char *name, tape_property *property, unsigned cases, size_t bytes_max)
 {
-    const char *hex = getenv("WEIR_TAPE");
+    const char *hex = getenv("WEIR_TAPE"), *only = getenv("WEIR_PROPERTY");
+    if (only && strcmp(only, name) != 0)
+        return;
     if (hex) {
         check_given(name, property, hex);
         return;
@@ -190,7 +192,7 @@ void tape_check(const char *name, tape_property *property, unsigned cases, size_
             s.bytes[i] = (uint8_t)weir_rng_u32(&rng);
         if (holds(property, s.bytes, s.bytes_count, s.failure))
             continue;
-        while (shrink_cut(&s) || shrink_lower(&s))
+        while (setting("WEIR_SHRINK", 1) && (shrink_cut(&s) || shrink_lower(&s)))
             continue;
         report(name, seed, &s);
         failed = true;

@@ -7,8 +7,9 @@
  * is the plainest. The same property is a libFuzzer target through tape_fuzz.
  *
  * A panic of the code under test (a false WEIR_INVARIANT) fails the property like a false
- * TAPE_CHECK. Environment: WEIR_TAPE=hex runs that tape only; WEIR_SEED=n chooses other random
- * tapes; WEIR_CASES=n multiplies how many. */
+ * TAPE_CHECK. Environment: WEIR_PROPERTY=name checks that property only; WEIR_TAPE=hex on that
+ * tape only; WEIR_SEED=n chooses other random tapes; WEIR_CASES=n multiplies how many;
+ * WEIR_SHRINK=0 leaves a failing tape as it was found. */
 #ifndef WEIR_TESTS_TAPE_H
 #define WEIR_TESTS_TAPE_H
 
