@@ -147,12 +147,7 @@ struct weir_lab *weir_lab_init(void *mem, size_t bytes, const struct weir_lab_sc
     struct weir_lab *lab = mem;
     lab_lay_out(lab, mem, s);
     lab->seed = seed;
-    lab->results.bin_ns = s->bin_ns;
-    lab->results.hash = UINT64_C(0xCBF29CE484222325);
-    for (uint32_t i = 0; i < s->tenant_count; i++)
-        lab->results.tenants[i].bins = lab->tenants[i].bins;
-    for (uint32_t i = 0; i < s->upstream_count; i++)
-        lab->results.upstreams[i].bins = lab->upstreams[i].bins;
+    lab_results_start(lab);
     lab_set_up_flow(lab);
     lab_traffic_start(lab);
     return lab;

@@ -235,8 +235,10 @@ struct weir_lab_results {
     uint64_t bin_ns; /* now */
     uint32_t bin_count;
     uint64_t events;
-    uint64_t hash;        /* over every event: equal bytes, equal hash */
-    uint64_t tokens_made; /* by all backends */
+    uint64_t hash;         /* over every event: equal bytes, equal hash */
+    uint64_t traffic_hash; /* over what clients began to send and when, in any order: equal for
+                              scenarios that differ in how the gateway and backends treat it */
+    uint64_t tokens_made;  /* by all backends */
     struct weir_lab_tenant_results tenants[WEIR_LAB_TENANTS_MAX];
     struct weir_lab_upstream_results upstreams[WEIR_LAB_UPSTREAMS_MAX];
     struct weir_lab_scope_results scopes[WEIR_LAB_SCOPES_MAX];
@@ -253,7 +255,8 @@ size_t weir_lab_bytes(const struct weir_lab_scenario *s);
 struct weir_lab *weir_lab_init(void *mem, size_t bytes, const struct weir_lab_scenario *s,
                                uint64_t seed);
 /* Each request that ended, in the order of its end. The entry's tenant is the lab's own, its lane
- * the tenant's, its model 0; arrival is that of its first try, waits are from there. */
+ * the tenant's, its model 0; arrival is that of its first try, waits are from there. output_tok is
+ * what was made of it; of one that was refused, what it asked for, so that it can be sent again. */
 void weir_lab_on_ended(struct weir_lab *lab,
                        void (*ended)(void *user, const struct weir_trace_entry *entry), void *user);
 /* Lets everything happen up to and including until_ns. false: all is over, or run_ns is. */

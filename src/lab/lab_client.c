@@ -73,6 +73,9 @@ static void client_turned_away(struct weir_lab *lab, const struct lab_want *want
         struct weir_trace_entry entry = {.arrival_ns = lab->now_ns,
                                          .tenant = want->tenant,
                                          .lane = lab_rules(lab, want->tenant)->rules.lane,
+                                         .prompt_tok = want->prompt_tok,
+                                         .cached_tok = want->cached_tok,
+                                         .output_tok = want->output_tok,
                                          .outcome = WEIR_TRACE_REFUSED,
                                          .refusal = WEIR_REFUSAL_INTERNAL,
                                          .status = 503,
@@ -87,8 +90,7 @@ void lab_client_send(struct weir_lab *lab, const struct lab_want *want)
 {
     lab_tenant(lab, want->tenant)->offered++;
     lab_tenant_bin(lab, want->tenant)->offered++;
-    lab_note_event(lab, LAB_EVENT_OFFERED, want->tenant, want->number,
-                   (uint64_t)want->prompt_tok << 32 | want->output_tok);
+    lab_note_offered(lab, want);
     struct lab_request *r = client_take(lab, want->tenant);
     if (!r) {
         client_turned_away(lab, want);
@@ -236,14 +238,14 @@ static void client_tell_ended(struct weir_lab *lab, const struct lab_request *r,
                               const struct weir_flow_summary *summary)
 {
     bool is_answered = r->first_token_ns != WEIR_NEVER_NS;
-    bool is_whole = outcome == WEIR_TRACE_FINISHED;
+    bool is_made = outcome != WEIR_TRACE_FINISHED && outcome != WEIR_TRACE_REFUSED;
     struct weir_trace_entry entry = {
         .arrival_ns = r->first_sent_ns,
         .tenant = r->tenant,
         .lane = lab_rules(lab, r->tenant)->rules.lane,
         .prompt_tok = r->prompt_tok,
         .cached_tok = r->cached_tok,
-        .output_tok = is_whole ? r->output_tok : r->made_tok,
+        .output_tok = is_made ? r->made_tok : r->output_tok,
         .estimate_tok = summary ? (uint32_t)weir_min_u64(summary->estimate_tok, UINT32_MAX) : 0,
         .output_limit_tok = (uint32_t)weir_min_u64(r->output_limit_tok, UINT32_MAX),
         .first_byte_ns = is_answered ? r->first_token_ns - r->first_sent_ns : 0,

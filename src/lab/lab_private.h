@@ -88,6 +88,15 @@ struct lab_request {
     uint32_t next_free_1;
 };
 
+/* What a client wants answered. */
+struct lab_want {
+    uint32_t tenant;
+    uint32_t user;
+    uint64_t number;
+    uint32_t prompt_tok, cached_tok, output_tok;
+    uint64_t output_limit_tok;
+};
+
 struct lab_user {
     uint32_t tenant;
     uint32_t index; /* among its tenant's */
@@ -192,14 +201,6 @@ struct weir_rng lab_chance(const struct weir_lab *lab, uint32_t tenant, enum lab
 
 /* --- lab_client.c --- */
 
-/* What a client wants answered. */
-struct lab_want {
-    uint32_t tenant;
-    uint32_t user;
-    uint64_t number;
-    uint32_t prompt_tok, cached_tok, output_tok;
-    uint64_t output_limit_tok;
-};
 void lab_client_send(struct weir_lab *lab, const struct lab_want *want);
 /* Its timer says that it sends again, or that it gives up. */
 void lab_client_again(struct weir_lab *lab, struct lab_request *r);
@@ -238,8 +239,10 @@ void lab_ledger_view(struct weir_lab *lab);
 
 /* --- lab_results.c --- */
 
+void lab_results_start(struct weir_lab *lab);
 void lab_note_event(struct weir_lab *lab, enum lab_event event, uint32_t tenant, uint64_t number,
                     uint64_t more);
+void lab_note_offered(struct weir_lab *lab, const struct lab_want *want);
 struct weir_lab_tenant_bin *lab_tenant_bin(struct weir_lab *lab, uint32_t tenant);
 /* The request waits in the gateway's queue; is called for; and not any more. */
 void lab_waits(struct weir_lab *lab, struct lab_request *r);

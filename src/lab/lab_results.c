@@ -1,16 +1,41 @@
 /* lab_results: counts, series in bins of time, and the hash over everything that happens. */
 #include "lab/lab_private.h"
 
+#define HASH_START UINT64_C(0xCBF29CE484222325)
+
+/* FNV-1a's step, a word at a time. */
+static uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x100000001B3);
+    return hash ^ hash >> 32;
+}
+
 void lab_note_event(struct weir_lab *lab, enum lab_event event, uint32_t tenant, uint64_t number,
                     uint64_t more)
 {
-    uint64_t words[4] = {(uint64_t)event << 32 | tenant, number, more, lab->now_ns};
-    uint64_t hash = lab->results.hash;
-    for (uint32_t i = 0; i < WEIR_COUNT(words); i++) {
-        hash = (hash ^ words[i]) * UINT64_C(0x100000001B3); /* FNV's prime, a word at a time */
-        hash ^= hash >> 32;
-    }
-    lab->results.hash = hash;
+    uint64_t hash = hash_word(lab->results.hash, (uint64_t)event << 32 | tenant);
+    hash = hash_word(hash_word(hash, number), more);
+    lab->results.hash = hash_word(hash, lab->now_ns);
+}
+
+void lab_note_offered(struct weir_lab *lab, const struct lab_want *want)
+{
+    uint64_t sizes = (uint64_t)want->prompt_tok << 32 | want->output_tok;
+    uint64_t hash = hash_word(hash_word(HASH_START, want->tenant), want->number);
+    hash = hash_word(hash_word(hash, sizes), want->output_limit_tok);
+    /* A sum: those of one instant may come in any order. */
+    lab->results.traffic_hash += hash_word(hash_word(hash, want->cached_tok), lab->now_ns);
+    lab_note_event(lab, LAB_EVENT_OFFERED, want->tenant, want->number, sizes);
+}
+
+void lab_results_start(struct weir_lab *lab)
+{
+    lab->results.hash = HASH_START;
+    lab->results.bin_ns = lab->s->bin_ns;
+    for (uint32_t i = 0; i < lab->s->tenant_count; i++)
+        lab->results.tenants[i].bins = lab->tenants[i].bins;
+    for (uint32_t i = 0; i < lab->s->upstream_count; i++)
+        lab->results.upstreams[i].bins = lab->upstreams[i].bins;
 }
 
 static void tenant_bin_add(struct weir_lab_tenant_bin *to, const struct weir_lab_tenant_bin *from)
