@@ -300,6 +300,7 @@ static void arrive_fill(struct weir_flow *f, struct flow_request *r, const struc
                                .state = FLOW_WAITING,
                                .is_repeatable = a->repeatable,
                                .is_metered = a->metered || a->fixed_cost_tok > 0,
+                               .is_stream = a->stream,
                                .is_fixed_cost = a->fixed_cost_tok > 0,
                                .is_limited = a->output_limit_tok > 0 || a->no_output,
                                .tenant = a->tenant,

@@ -260,8 +260,8 @@ void weir_flow_sent(struct weir_flow *f, uint64_t request, uint64_t now_ns);
 WEIR_MUST_USE bool weir_flow_head(struct weir_flow *f, uint64_t request, uint32_t status,
                                   uint64_t pause_ns, uint64_t now_ns);
 /* The first byte of the answer's body came; of one that is passed on. Later calls of an attempt
- * change nothing. */
-void weir_flow_first_byte(struct weir_flow *f, uint64_t request, uint64_t now_ns);
+ * change nothing. Returns whether the pump has something to do. */
+bool weir_flow_first_byte(struct weir_flow *f, uint64_t request, uint64_t now_ns);
 /* The upstream exchange ended, however it did; exactly once per DISPATCH. */
 void weir_flow_ended(struct weir_flow *f, uint64_t request, const struct weir_call_facts *facts,
                      uint64_t now_ns);

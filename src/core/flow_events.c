@@ -69,12 +69,16 @@ bool weir_flow_head(struct weir_flow *f, uint64_t request, uint32_t status, uint
     return true;
 }
 
-void weir_flow_first_byte(struct weir_flow *f, uint64_t request, uint64_t now_ns)
+bool weir_flow_first_byte(struct weir_flow *f, uint64_t request, uint64_t now_ns)
 {
     struct flow_request *r = flow_find(f, request);
     if (!r || r->state != FLOW_ANSWERING || r->summary.first_byte_ns != 0)
-        return;
+        return false;
     r->summary.first_byte_ns = now_ns;
+    bool is_good = r->summary.status >= 200 && r->summary.status < 300;
+    return r->is_stream && is_good &&
+           weir_gate_first_byte(f->gate, flow_slot(f, r),
+                                weir_sub_sat_u64(now_ns, r->summary.dispatched_ns), now_ns);
 }
 
 static struct weir_refused ended_failure(const struct weir_flow *f, const struct flow_request *r,
@@ -139,6 +143,10 @@ void weir_flow_ended(struct weir_flow *f, uint64_t request, const struct weir_ca
     r->is_sent |= facts->sent;
     r->was_sent |= r->is_sent;
     struct flow_charge charge = flow_charge_of(r, facts);
+    if (r->is_stream && r->choices == 1 && r->summary.first_byte_ns > 0 &&
+        facts->end == WEIR_CALL_COMPLETE)
+        charge.used.answer_ns = weir_sub_sat_u64(now_ns, r->summary.first_byte_ns);
+    charge.used.is_late = facts->end == WEIR_CALL_FIRST_BYTE_TIMEOUT;
     ended_book(f, r, &charge, facts);
     if (ended_may_retry(f, r, facts, now_ns)) {
         ended_retry(f, r, &charge, facts->end, now_ns);

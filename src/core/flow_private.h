@@ -48,6 +48,7 @@ struct flow_request {
     bool is_told : 1; /* the client got its refusal or its cut */
     bool is_repeatable : 1;
     bool is_metered : 1;
+    bool is_stream : 1;
     bool is_fixed_cost : 1;
     bool is_sent : 1;  /* this attempt */
     bool was_sent : 1; /* any attempt: the hold can not be void any more */

@@ -94,6 +94,7 @@ void weir_gate_upstream_set(struct weir_gate *g, uint32_t upstream,
     else
         weir_breaker_rules_set(&u->breaker, &rules->breaker);
     u->rules = *rules;
+    weir_adapt_set(&u->adapt, &rules->adapt, rules->permits, now_ns);
     bool is_split = rules->accounting == WEIR_ACCOUNTING_ANTHROPIC;
     gate_limit_set(&u->requests, &rules->requests, now_ns);
     gate_limit_set(&u->tokens, is_split ? &rules->input : &rules->tokens, now_ns);

@@ -11,6 +11,9 @@
  *   4. that upstream's buckets; short at all of them: the request is parked, and nobody overtakes
  *      it in its lane; a higher lane still may
  *
+ * The permits of an upstream are fixed, or follow what it can carry (core/adapt.h). A limit that
+ * falls takes none away: calls in flight beyond it end in their time.
+ *
  * Of several upstreams a half-open one with a trial free goes first, then the one with the lowest
  * share of its permits in use.
  *
@@ -34,6 +37,7 @@
 #ifndef WEIR_CORE_GATE_H
 #define WEIR_CORE_GATE_H
 
+#include "core/adapt.h"
 #include "core/base.h"
 #include "core/breaker.h"
 #include "core/lanes.h"
@@ -59,7 +63,8 @@ enum weir_accounting {
 };
 
 struct weir_upstream_rules {
-    uint32_t permits; /* in flight at once, >= 1 */
+    uint32_t permits;              /* in flight at once, >= 1 */
+    struct weir_adapt_rules adapt; /* all zero: fixed; else permits is the ceiling */
     struct weir_rate requests;
     struct weir_rate tokens; /* PLAIN, OPENAI */
     struct weir_rate input;  /* ANTHROPIC */
@@ -133,6 +138,8 @@ struct weir_gate_used {
     uint64_t input_tok;  /* cached ones included */
     uint64_t cached_tok; /* of input, those the provider had */
     uint64_t output_tok;
+    uint64_t answer_ns; /* of a stream that ended well: from its first byte; else 0 */
+    bool is_late;       /* no first byte came in time */
 };
 
 enum weir_gate_place {
@@ -193,6 +200,9 @@ void weir_gate_started(struct weir_gate *g, uint32_t waiter);
 /* GRANTED: the answer's head came. 429 pauses the upstream; a trial is judged at once. */
 void weir_gate_head(struct weir_gate *g, uint32_t waiter, uint32_t status, uint64_t pause_ns,
                     uint64_t now_ns);
+/* GRANTED: the first byte of a stream's good answer came, so long after its call began.
+ * Returns whether more calls may go now. */
+bool weir_gate_first_byte(struct weir_gate *g, uint32_t waiter, uint64_t wait_ns, uint64_t now_ns);
 /* GRANTED -> NONE: the permit is free, breaker, buckets and scheduler know what it came to. */
 void weir_gate_release(struct weir_gate *g, uint32_t waiter, const struct weir_gate_used *used,
                        uint64_t now_ns);
@@ -237,7 +247,7 @@ struct weir_flow_limit { /* the tightest limit of one dimension; limit 0: none *
     uint64_t reset_ns; /* until full again */
 };
 struct weir_upstream_view {
-    uint32_t permits, permits_now;
+    uint32_t permits, permits_now; /* in force, in use: less may be in force than is in use */
     enum weir_breaker_state breaker;
     uint64_t open_for_ns;   /* rest of the cool-down */
     uint64_t paused_for_ns; /* rest of a 429 pause */

@@ -20,7 +20,7 @@ static struct pass_scan pass_look(struct weir_gate *g, const struct gate_pool *p
         scan.is_all_open = false;
         if (u->breaker.paused_until_ns > now_ns)
             scan.wake_ns = weir_min_u64(scan.wake_ns, u->breaker.paused_until_ns);
-        else if (u->permits_now < u->rules.permits && weir_breaker_may_pass(&u->breaker, now_ns))
+        else if (u->permits_now < u->adapt.limit && weir_breaker_may_pass(&u->breaker, now_ns))
             scan.ready |= UINT32_C(1) << i;
     }
     return scan;
@@ -32,8 +32,8 @@ static bool pass_is_better(const struct gate_upstream *a, const struct gate_upst
     bool is_trial = a->breaker.state == WEIR_BREAKER_HALF_OPEN;
     if (is_trial != (than->breaker.state == WEIR_BREAKER_HALF_OPEN))
         return is_trial;
-    return (uint64_t)a->permits_now * than->rules.permits <
-           (uint64_t)than->permits_now * a->rules.permits;
+    return (uint64_t)a->permits_now * than->adapt.limit <
+           (uint64_t)than->permits_now * a->adapt.limit;
 }
 
 struct pass_pick {
@@ -155,6 +155,7 @@ static void pass_grant(struct weir_gate *g, struct gate_pool *p, uint32_t waiter
     w->tried[w->tried_count++] = upstream;
     w->place = WEIR_GATE_GRANTED;
     u->permits_now++;
+    w->adapt_ticket = u->rules.adapt.min ? weir_adapt_started(&u->adapt, u->permits_now) : 0;
     t->granted++;
     g->granted_now++;
 }
@@ -291,10 +292,35 @@ void weir_gate_head(struct weir_gate *g, uint32_t waiter, uint32_t status, uint6
         weir_breaker_pause(&g->upstreams[w->upstream].breaker, pause_ns, now_ns);
         gate_pool_dirty(g, w->pool);
     }
+    if (w->adapt_ticket && (status == 429 || status >= 500))
+        weir_adapt_refused(&g->upstreams[w->upstream].adapt, w->adapt_ticket, now_ns);
     if (!w->ticket.is_trial)
         return;
     /* A trial asks whether the upstream answers: the rest of a long stream adds nothing to that. */
     pass_report(g, w, weir_breaker_outcome_of_status(status), now_ns);
+}
+
+bool weir_gate_first_byte(struct weir_gate *g, uint32_t waiter, uint64_t wait_ns, uint64_t now_ns)
+{
+    struct gate_waiter *w = &g->waiters[waiter];
+    WEIR_INVARIANT(w->place == WEIR_GATE_GRANTED);
+    struct weir_adapt *adapt = &g->upstreams[w->upstream].adapt;
+    uint32_t before = adapt->limit;
+    if (w->adapt_ticket && w->input_tok > 0) /* unmetered: its size is not known */
+        weir_adapt_first_byte(adapt, w->adapt_ticket, w->input_tok, wait_ns, now_ns);
+    if (adapt->limit <= before)
+        return false;
+    gate_pool_dirty(g, w->pool);
+    return true;
+}
+
+static void pass_adapt(struct weir_adapt *adapt, const struct gate_waiter *w,
+                       const struct weir_gate_used *used, uint64_t now_ns)
+{
+    if (used->is_late)
+        weir_adapt_refused(adapt, w->adapt_ticket, now_ns);
+    if (used->outcome != WEIR_BREAKER_UNUSED)
+        weir_adapt_ended(adapt, used->answer_ns, used->output_tok);
 }
 
 /* What release and requeue have in common. Returns the work that was used. */
@@ -312,6 +338,8 @@ static uint64_t pass_give_back(struct weir_gate *g, uint32_t waiter,
     t->granted--;
     g->granted_now--;
     pass_report(g, w, used->outcome, now_ns);
+    if (u->rules.adapt.min)
+        pass_adapt(&u->adapt, w, used, now_ns);
     bool has_credit = gate_settle_buckets(t, u, w, used, now_ns);
     if (has_credit && t->suspended > 0)
         gate_tenant_resume(g, w->tenant);

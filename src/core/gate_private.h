@@ -5,6 +5,7 @@
 #ifndef WEIR_CORE_GATE_PRIVATE_H
 #define WEIR_CORE_GATE_PRIVATE_H
 
+#include "core/adapt.h"
 #include "core/bucket.h"
 #include "core/gate.h"
 #include "core/heap.h"
@@ -26,6 +27,7 @@ struct gate_upstream {
     struct gate_limit output; /* ANTHROPIC only */
     uint32_t permits_now;
     uint32_t pool_1;
+    struct weir_adapt adapt; /* its limit: the permits in force */
 };
 
 /* Departures from a pool's queue, for hints. Only time in which somebody waited is measured. */
@@ -67,7 +69,8 @@ struct gate_waiter {
     uint32_t pool;
     uint32_t lane;
     uint32_t bytes;
-    uint32_t upstream; /* GRANTED */
+    uint32_t upstream;     /* GRANTED */
+    uint32_t adapt_ticket; /* GRANTED; 0: it tells nothing of the limit */
     uint32_t tried[WEIR_ATTEMPTS_MAX];
     struct weir_breaker_ticket ticket;
     uint64_t queued_ns;

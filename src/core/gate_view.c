@@ -39,7 +39,7 @@ void weir_gate_upstream_view(const struct weir_gate *g, uint32_t upstream, uint6
     WEIR_INVARIANT(upstream < g->limits.upstream_count);
     const struct gate_upstream *u = &g->upstreams[upstream];
     *view = (struct weir_upstream_view){
-        .permits = u->rules.permits,
+        .permits = u->adapt.limit,
         .permits_now = u->permits_now,
         .breaker = u->breaker.state,
         .open_for_ns = weir_breaker_open_for_ns(&u->breaker, now_ns),

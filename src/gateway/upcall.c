@@ -371,8 +371,8 @@ static void upcall_body(void *ctx, struct weir_slice bytes)
     struct weir_request *r = ctx;
     struct weir_answer *a = r->answer;
     uint64_t now_ns = weir_loop_now_ns(r->g->loop);
-    if (r->facts.answer_bytes == 0)
-        weir_flow_first_byte(r->g->flow, r->flow, now_ns);
+    if (r->facts.answer_bytes == 0 && weir_flow_first_byte(r->g->flow, r->flow, now_ns))
+        weir_gateway_dirty(r->g);
     r->facts.answer_bytes += bytes.bytes;
     if (!a)
         return;
