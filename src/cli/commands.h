@@ -10,6 +10,7 @@ enum { CLI_DONE_STATUS = 0, CLI_NO_STATUS = 1, CLI_USAGE_STATUS = 2, CLI_FAULT_S
 
 int cli_serve(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_fair(int argc, char **argv);
 int cli_mock(int argc, char **argv);
 int cli_key(int argc, char **argv);
 int cli_ledger(int argc, char **argv);

@@ -20,6 +20,7 @@ static const struct {
     {"check", cli_check, "validate a configuration and print what would be in force"},
     {"key", cli_key, "make, list and revoke weir keys"},
     {"ledger", cli_ledger, "show, change and check the budgets"},
+    {"fair", cli_fair, "prove offline how far a scheduler is from fair"},
     {"version", print_version, "print the version"},
     {"help", print_help, "print this, or the help of a command"},
 };

@@ -156,8 +156,12 @@ static void run_arrive(struct run *r, uint32_t index)
 static void run_note_ideal(struct run *r, uint64_t work_uwork)
 {
     uint64_t weights = 0;
-    for (uint32_t i = 0; i < r->plan->tenants_count; i++)
+    uint32_t backlogged = 0;
+    for (uint32_t i = 0; i < r->plan->tenants_count; i++) {
         weights += r->is_backlogged[i] ? r->plan->weights[i] : 0;
+        backlogged += r->is_backlogged[i];
+    }
+    r->result->contended += backlogged > 1;
     for (uint32_t i = 0; i < r->plan->tenants_count; i++) {
         if (!r->is_backlogged[i])
             continue;

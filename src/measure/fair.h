@@ -118,6 +118,7 @@ struct weir_fair_facts {
 
 struct weir_fair_result {
     uint64_t dispatches;
+    uint64_t contended; /* of them, while another tenant was backlogged too */
     uint64_t end_ns;
     bool is_bounded; /* one of the gaps has a bound */
     bool is_broken;  /* and is above it */

@@ -1,0 +1,367 @@
+#include "cli/fair.h"
+
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "cli/text.h"
+#include "gateway/config_value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option fair_options[] = {
+    {"--weights", "LIST", "tenants and their shares (a=4,b=1,c=1)", NULL},
+    {"--backlog", "LIST", "requests of each: 40,10,10, or a=40,..., or one for all (10 x weight)",
+     NULL},
+    {"--arrivals", "HOW", "when they come, see below (start)", NULL},
+    {"--cost", "DIST", "work of a request, see below (fixed:1)", NULL},
+    {"--input", "DIST", "instead: its input tokens, 1 of work each", NULL},
+    {"--output", "DIST", "and its output tokens, 2 of work each", NULL},
+    {"--estimates", "HOW", "exact, biased:+20% or noisy:50%, corrected at the end (exact)", NULL},
+    {"--policy", "NAME", "vtc, drr-cost, drr, fifo, drr-restarting; several; or all (vtc)", NULL},
+    {"--permits", "N", "requests in flight at most (1)", NULL},
+    {"--seed", "N", "of all that is drawn (1)", NULL},
+    {"--seeds", "N", "so many runs, from --seed on; shows the worst (1)", NULL},
+    {"--items", NULL, "list every dispatch", NULL},
+    {"--plot", "FILE", "draw service over time beside ideal, as SVG", NULL},
+    {"--json", NULL, "print JSON", NULL},
+};
+
+static const struct cli_command fair_command = {
+    .name = FAIR_COMMAND,
+    .usage = "[flags]",
+    .summary =
+        "Proves offline how far a scheduler is from fair. The one that the gateway runs, "
+        "simulated\n"
+        "time, no network, no tokens.\n\n"
+        "  weir fair --weights a=4,b=1,c=1 --backlog 40,10,10\n"
+        "        the classroom: what `weir fair` does when nothing is said\n"
+        "  weir fair --policy drr-restarting\n"
+        "        the naive teaching dispatcher: right totals, and no fairness; status 1\n"
+        "  weir fair --policy all --input uniform:10..2000 --output exponential:200 --permits 8\n"
+        "        side by side, on requests that differ\n"
+        "  weir fair --weights a=1,b=1 --backlog 500 --cost a=fixed:100,b=fixed:2000 --policy "
+        "drr,vtc\n"
+        "        turns against tokens: under drr equal turns, under vtc equal work\n"
+        "  weir fair --cost trace:day.csv --estimates noisy:50% --seeds 200 --policy vtc\n"
+        "        costs as they were measured, estimates that are off, the worst of 200 draws",
+    .help =
+        "LIST  a value for each tenant by name (a=4,b=1), or one for all. Names are those of\n"
+        "      --weights. --cost, --input, --output, --arrivals and --estimates take one too.\n"
+        "DIST  fixed:N, uniform:A..B, exponential:MEAN, in tokens. trace:FILE (--cost only): "
+        "input\n"
+        "      and output of rows drawn from a trace or recording; of the rows of the tenant of\n"
+        "      that name, or of all when it has none. --cost N is N of work, all of it input.\n"
+        "HOW   start: all are there at the start. at:5s: at that time. even:5/s, poisson:5/s: at "
+        "a\n"
+        "      rate. onoff:5/s:10s:20s: Poisson for 10 s, nothing for 20 s, and so on.\n"
+        "Time  a permit delivers 1,000 of work a second.\n\n"
+        "Shown is what each tenant was served beside its ideal, on prefixes while it had requests\n"
+        "waiting; and the worst gap, the difference of service per weight between two tenants "
+        "over\n"
+        "any interval in which both had requests waiting all the time, with its place and its "
+        "bound.\n"
+        "Weights are scaled so that the smallest is 1. Totals after all is drained prove nothing:\n"
+        "every order serves all of it. fifo has no bound. docs/bounds.md proves those of the "
+        "others.\n"
+        "\n"
+        "Status 0: no bound is broken (fifo has none to break). 1: one is. 2: this cannot be run.\n"
+        "Under --policy all, drr-restarting is the counterexample and does not count.\n",
+    .options = fair_options,
+    .options_count = WEIR_COUNT(fair_options),
+    .words_max = 0,
+};
+
+#define SEEDS_MAX 1000000u
+
+/* ---- what was asked for ---- */
+
+static bool refuse(const char *flag, const struct fair_error *error)
+{
+    fprintf(stderr, "%s: %s: %s\n", FAIR_COMMAND, flag, error->text);
+    return false;
+}
+
+static bool take_count(const struct cli_args *args, const char *flag, uint64_t low, uint64_t high,
+                       uint64_t *count)
+{
+    const char *text = cli_value(&fair_command, args, flag);
+    char a[CLI_AMOUNT_BYTES], b[CLI_AMOUNT_BYTES];
+    uint64_t value;
+    if (!text)
+        return true;
+    if (!weir_value_count(text, &value) || value < low || value > high) {
+        fprintf(stderr, "%s: %s must be a whole number from %s to %s, not '%.60s'\n", FAIR_COMMAND,
+                flag, cli_amount((int64_t)low, a), cli_amount((int64_t)high, b), text);
+        return false;
+    }
+    *count = value;
+    return true;
+}
+
+static bool take_backlog(struct fair_tenant *t, const char *value, struct fair_error *error)
+{
+    if (weir_value_count(value, &t->backlog) && t->backlog >= 1 &&
+        t->backlog <= WEIR_FAIR_ITEMS_MAX)
+        return true;
+    snprintf(error->text, sizeof error->text,
+             "tenant %s sends from 1 to 1,000,000 requests, not '%.60s'", t->name, value);
+    return false;
+}
+
+static bool take_input(struct fair_tenant *t, const char *value, struct fair_error *error)
+{
+    return fair_read_length(value, &t->cost.input, error);
+}
+
+static bool take_output(struct fair_tenant *t, const char *value, struct fair_error *error)
+{
+    return fair_read_length(value, &t->cost.output, error);
+}
+
+static bool take_cost(struct fair_tenant *t, const char *value, struct fair_error *error)
+{
+    if (strncmp(value, "trace:", 6) == 0)
+        return fair_rows_load(value + 6, t->name, &t->cost, error);
+    return take_input(t, value, error);
+}
+
+static bool take_arrivals(struct fair_tenant *t, const char *value, struct fair_error *error)
+{
+    return fair_read_arrivals(value, &t->arrivals, error);
+}
+
+static bool take_estimates(struct fair_tenant *t, const char *value, struct fair_error *error)
+{
+    return fair_read_estimates(value, &t->estimates, error);
+}
+
+/* The flag's value, or the default when it is not given; *text is what was taken. */
+static bool take_each(const struct cli_args *args, const char *flag, const char *otherwise,
+                      bool by_place, fair_take_fn *take, struct fair_setup *setup,
+                      const char **text)
+{
+    struct fair_error error;
+    const char *value = cli_value(&fair_command, args, flag);
+    *text = value ? value : otherwise;
+    return fair_read_each(*text, setup, by_place, take, &error) || refuse(flag, &error);
+}
+
+static uint64_t least_tok(const struct weir_length *length)
+{
+    return length->kind == WEIR_LENGTH_FIXED ? length->mean : length->low;
+}
+
+static bool check_costs(const struct fair_setup *setup)
+{
+    for (uint32_t i = 0; i < setup->tenants_count; i++) {
+        const struct fair_cost *c = &setup->tenants[i].cost;
+        if (c->rows || least_tok(&c->input) + least_tok(&c->output) > 0)
+            continue;
+        fprintf(stderr,
+                "%s: a request of tenant %s may cost nothing: it must cost at least 1 token\n",
+                FAIR_COMMAND, setup->tenants[i].name);
+        return false;
+    }
+    return true;
+}
+
+static bool take_costs(const struct cli_args *args, struct fair_setup *setup)
+{
+    bool is_split =
+        cli_value(&fair_command, args, "--input") || cli_value(&fair_command, args, "--output");
+    if (is_split && cli_value(&fair_command, args, "--cost")) {
+        fprintf(stderr, "%s: give either --cost, or --input and --output\n", FAIR_COMMAND);
+        return false;
+    }
+    if (!is_split)
+        return take_each(args, "--cost", "fixed:1", false, take_cost, setup, &setup->cost_text) &&
+               check_costs(setup);
+    return take_each(args, "--input", "fixed:0", false, take_input, setup, &setup->input_text) &&
+           take_each(args, "--output", "fixed:0", false, take_output, setup, &setup->output_text) &&
+           check_costs(setup);
+}
+
+static bool take_tenants(const struct cli_args *args, struct fair_setup *setup)
+{
+    struct fair_error error;
+    const char *weights = cli_value(&fair_command, args, "--weights");
+    const char *backlog = cli_value(&fair_command, args, "--backlog");
+    if (!fair_read_weights(weights ? weights : "a=4,b=1,c=1", setup, &error))
+        return refuse("--weights", &error);
+    for (uint32_t i = 0; i < setup->tenants_count; i++)
+        setup->tenants[i].backlog = 10 * (uint64_t)setup->tenants[i].weight;
+    if (backlog && !fair_read_each(backlog, setup, true, take_backlog, &error))
+        return refuse("--backlog", &error);
+    if (fair_requests(setup) <= WEIR_FAIR_ITEMS_MAX)
+        return true;
+    char total[CLI_AMOUNT_BYTES];
+    fprintf(stderr, "%s: --backlog: %s requests in all are more than 1,000,000\n", FAIR_COMMAND,
+            cli_amount((int64_t)fair_requests(setup), total));
+    return false;
+}
+
+static bool take_setup(const struct cli_args *args, struct fair_setup *setup)
+{
+    struct fair_error error;
+    uint64_t permits = 1;
+    const char *policy = cli_value(&fair_command, args, "--policy");
+    *setup = (struct fair_setup){.seed = 1, .seeds = 1};
+    if (!take_tenants(args, setup) || !take_costs(args, setup) ||
+        !take_each(args, "--arrivals", "start", false, take_arrivals, setup,
+                   &setup->arrivals_text) ||
+        !take_each(args, "--estimates", "exact", false, take_estimates, setup,
+                   &setup->estimates_text) ||
+        !take_count(args, "--permits", 1, WEIR_FAIR_PERMITS_MAX, &permits) ||
+        !take_count(args, "--seed", 0, INT64_MAX - SEEDS_MAX, &setup->seed) ||
+        !take_count(args, "--seeds", 1, SEEDS_MAX, &setup->seeds))
+        return false;
+    setup->permits = (uint32_t)permits;
+    if (!fair_read_policies(policy ? policy : "vtc", setup, &error))
+        return refuse("--policy", &error);
+    static const char *const of_one[] = {"--items", "--plot"};
+    for (size_t i = 0; i < WEIR_COUNT(of_one); i++)
+        if (setup->seeds > 1 && cli_value(&fair_command, args, of_one[i])) {
+            fprintf(stderr, "%s: %s shows one run: take --seeds away and give --seed\n",
+                    FAIR_COMMAND, of_one[i]);
+            return false;
+        }
+    return true;
+}
+
+/* ---- runs ---- */
+
+bool fair_is_counterexample(const struct fair_setup *setup, enum weir_fair_policy policy)
+{
+    return setup->is_all && policy == WEIR_FAIR_DRR_RESTARTING;
+}
+
+bool fair_is_broken(const struct fair_report *report)
+{
+    for (uint32_t i = 0; i < report->count; i++)
+        if (report->outcomes[i].result.is_broken &&
+            !fair_is_counterexample(report->setup, report->outcomes[i].policy))
+            return true;
+    return false;
+}
+
+/* Nearer to its bound or, without one, larger. */
+static bool is_worse(const struct weir_fair_gap *a, const struct weir_fair_gap *b)
+{
+    if (!a->is_bounded)
+        return a->gap > b->gap;
+    return (unsigned __int128)a->gap * b->bound > (unsigned __int128)b->gap * a->bound;
+}
+
+static void keep_worst(struct fair_outcome *o, const struct weir_fair_result *result, uint64_t seed,
+                       bool is_first)
+{
+    struct weir_fair_result *kept = &o->result;
+    o->broken_seeds += result->is_broken;
+    if (is_first)
+        *kept = *result;
+    for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++) {
+        if (!is_first && !is_worse(&result->gaps[c], &kept->gaps[c]))
+            continue;
+        kept->gaps[c] = result->gaps[c];
+        o->gap_seeds[c] = seed;
+    }
+    kept->is_broken = kept->is_broken || result->is_broken;
+    kept->contended = weir_max_u64(kept->contended, result->contended);
+}
+
+/* What a run works on. */
+struct work {
+    uint32_t weights[WEIR_FAIR_TENANTS_MAX];
+    struct weir_fair_item *items;
+    struct weir_fair_plan plan;
+};
+
+static bool run_one(struct fair_report *report, struct fair_outcome *o, struct work *work,
+                    uint64_t seed)
+{
+    struct weir_fair_result result;
+    bool is_logged = report->setup->seeds == 1;
+    work->plan.policy = o->policy;
+    o->plan = &work->plan;
+    if (is_logged && !fair_log_init(&o->log, report->setup->tenants_count, work->plan.items_count))
+        return false;
+    if (!weir_fair_run(&work->plan, is_logged ? fair_log_note : NULL, &o->log, &result))
+        return false;
+    keep_worst(o, &result, seed, seed == report->setup->seed);
+    return true;
+}
+
+static int say_no_memory(void)
+{
+    fprintf(stderr, "%s: out of memory: take fewer requests\n", FAIR_COMMAND);
+    return CLI_FAULT_STATUS;
+}
+
+static int run_all(struct fair_report *report, struct work *work)
+{
+    const struct fair_setup *setup = report->setup;
+    struct fair_error error;
+    if (!work->items)
+        return say_no_memory();
+    for (uint32_t p = 0; p < WEIR_FAIR_POLICIES; p++)
+        if (setup->policies[p])
+            report->outcomes[report->count++].policy = (enum weir_fair_policy)p;
+    for (uint64_t seed = setup->seed; seed < setup->seed + setup->seeds; seed++) {
+        if (!fair_draw(setup, seed, work->weights, work->items, &work->plan, &error)) {
+            fprintf(stderr, "%s: seed %llu: %s\n", FAIR_COMMAND, (unsigned long long)seed,
+                    error.text);
+            return CLI_USAGE_STATUS;
+        }
+        for (uint32_t i = 0; i < report->count; i++)
+            if (!run_one(report, &report->outcomes[i], work, seed))
+                return say_no_memory();
+        cli_progress("runs", (int64_t)(seed - setup->seed + 1), false);
+    }
+    cli_progress("runs", (int64_t)setup->seeds, true);
+    return CLI_DONE_STATUS;
+}
+
+static int report_all(const struct fair_report *report, const struct cli_args *args)
+{
+    const char *plot = cli_value(&fair_command, args, "--plot");
+    struct fair_error error;
+    if (report->wants_items && report->outcomes[0].log.stride > 1) {
+        fprintf(stderr, "%s: --items: there are too many dispatches to list; take fewer requests\n",
+                FAIR_COMMAND);
+        return CLI_USAGE_STATUS;
+    }
+    if (plot && !fair_plot(report, plot, &error)) {
+        fprintf(stderr, "%s: --plot: %s\n", FAIR_COMMAND, error.text);
+        return CLI_FAULT_STATUS;
+    }
+    if (!cli_value(&fair_command, args, "--json"))
+        fair_show(report);
+    else if (!fair_show_json(report))
+        return CLI_FAULT_STATUS;
+    return fair_is_broken(report) ? CLI_NO_STATUS : CLI_DONE_STATUS;
+}
+
+int cli_fair(int argc, char **argv)
+{
+    struct cli_args args;
+    static struct fair_setup setup; /* some 20 kB, and so are the results */
+    static struct fair_report report;
+    static struct work work;
+    enum cli_parsed parsed = cli_parse(&fair_command, argc, argv, &args);
+    if (parsed != CLI_GO)
+        return parsed == CLI_DONE ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
+    int status = CLI_USAGE_STATUS;
+    if (take_setup(&args, &setup)) {
+        report.setup = &setup;
+        report.wants_items = cli_value(&fair_command, &args, "--items") != NULL;
+        work.items = calloc(fair_requests(&setup), sizeof *work.items);
+        status = run_all(&report, &work);
+        if (status == CLI_DONE_STATUS)
+            status = report_all(&report, &args);
+        for (uint32_t i = 0; i < report.count; i++)
+            fair_log_free(&report.outcomes[i].log);
+        free(work.items);
+    }
+    fair_rows_free();
+    return status;
+}

@@ -1,0 +1,364 @@
+#include "cli/fair.h"
+
+#include "cli/text.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PREFIX_ROWS 12u
+#define PREFIX_TENANTS 6u
+
+const char *fair_amount(uint64_t millionths, char out[static FAIR_AMOUNT_BYTES])
+{
+    char whole[CLI_AMOUNT_BYTES];
+    uint64_t cents = millionths / 10000 + (millionths % 10000 >= 5000);
+    cli_amount((int64_t)(cents / 100), whole);
+    if (cents % 100 == 0)
+        snprintf(out, FAIR_AMOUNT_BYTES, "%s", whole);
+    else if (cents % 10 == 0)
+        snprintf(out, FAIR_AMOUNT_BYTES, "%s.%u", whole, (unsigned)(cents % 100 / 10));
+    else
+        snprintf(out, FAIR_AMOUNT_BYTES, "%s.%02u", whole, (unsigned)(cents % 100));
+    return out;
+}
+
+const char *fair_time(uint64_t ns, char out[static FAIR_AMOUNT_BYTES])
+{
+    char amount[FAIR_AMOUNT_BYTES];
+    bool is_short = ns < 10 * WEIR_NS_PER_S;
+    fair_amount(is_short ? ns : ns / 1000, amount);
+    snprintf(out, FAIR_AMOUNT_BYTES, "%.40s %s", amount, is_short ? "ms" : "s");
+    return out;
+}
+
+static const char *work_text(double work, char out[static FAIR_AMOUNT_BYTES])
+{
+    return fair_amount((uint64_t)llround(fmax(0, work) * WEIR_UWORK_PER_WORK), out);
+}
+
+static const char *plural(uint64_t count, const char *one, const char *many)
+{
+    return count == 1 ? one : many;
+}
+
+/* ---- what was run ---- */
+
+static void print_costs(const struct fair_setup *s)
+{
+    if (s->cost_text)
+        printf("cost %s", s->cost_text);
+    else
+        printf("input %s, output %s", s->input_text, s->output_text);
+    printf("; arrivals %s; estimates %s\n", s->arrivals_text, s->estimates_text);
+}
+
+static void print_setup(const struct fair_report *r)
+{
+    const struct fair_setup *s = r->setup;
+    char requests[CLI_AMOUNT_BYTES], permits[CLI_AMOUNT_BYTES];
+    for (uint32_t i = 0; i < r->count; i++)
+        printf("%s%s", i ? ", " : "", weir_fair_policy_name(r->outcomes[i].policy));
+    printf(": %s %s of %u %s, %s %s, ", cli_amount((int64_t)fair_requests(s), requests),
+           plural(fair_requests(s), "request", "requests"), s->tenants_count,
+           plural(s->tenants_count, "tenant", "tenants"), cli_amount(s->permits, permits),
+           plural(s->permits, "permit", "permits"));
+    if (s->seeds == 1)
+        printf("seed %llu\n", (unsigned long long)s->seed);
+    else
+        printf("seeds %llu to %llu\n", (unsigned long long)s->seed,
+               (unsigned long long)(s->seed + s->seeds - 1));
+    print_costs(s);
+}
+
+/* ---- served against ideal ---- */
+
+static size_t contended_steps(const struct fair_log *log)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < log->count; i++)
+        count += log->steps[i].is_contended;
+    return count;
+}
+
+static void prefix_cell(struct cli_table *table, const struct fair_log *log, size_t step,
+                        uint32_t tenant)
+{
+    char text[3 * FAIR_AMOUNT_BYTES], served[FAIR_AMOUNT_BYTES], ideal[FAIR_AMOUNT_BYTES];
+    size_t at = step * log->tenants_count + tenant;
+    work_text(log->served[at], served);
+    work_text(log->ideal[at], ideal);
+    if (log->backlogged[at])
+        snprintf(text, sizeof text, "%s / %s", served, ideal);
+    else
+        snprintf(text, sizeof text, "(%s)", served);
+    cli_table_add(table, text);
+}
+
+static void print_prefixes(const struct fair_setup *s, const struct fair_log *log)
+{
+    uint32_t tenants = (uint32_t)weir_min_u64(s->tenants_count, PREFIX_TENANTS);
+    size_t contended = contended_steps(log), passed = 0, rows = 0;
+    struct cli_table table = {
+        .titles = {"after dispatch"}, .right = {true}, .columns = tenants + 1};
+    char number[CLI_AMOUNT_BYTES];
+    for (uint32_t i = 0; i < tenants; i++) {
+        table.titles[i + 1] = s->tenants[i].name;
+        table.right[i + 1] = true;
+    }
+    size_t wanted = weir_min_u64(contended, PREFIX_ROWS);
+    for (size_t i = 0; i < log->count; i++) {
+        if (!log->steps[i].is_contended)
+            continue;
+        if (++passed * wanted < (rows + 1) * contended)
+            continue;
+        rows++;
+        cli_table_add(&table, cli_amount((int64_t)log->steps[i].dispatches, number));
+        for (uint32_t k = 0; k < tenants; k++)
+            prefix_cell(&table, log, i, k);
+    }
+    printf("\nServed / ideal, in work, on prefixes while two or more had requests waiting%s:\n",
+           tenants < s->tenants_count ? " (the first six tenants)" : "");
+    cli_table_print(&table, true);
+    puts("Ideal: what it had when it became backlogged, and its share by weight of all that was\n"
+         "dispatched since. In brackets: had nothing waiting.");
+}
+
+static void print_items(const struct fair_setup *s, const struct fair_outcome *o)
+{
+    uint32_t tenants = (uint32_t)weir_min_u64(s->tenants_count, PREFIX_TENANTS);
+    struct cli_table table = {.titles = {"dispatch", "at", "tenant", "work"},
+                              .right = {true, true, false, true},
+                              .columns = tenants + 4};
+    for (uint32_t i = 0; i < tenants; i++) {
+        table.titles[i + 4] = s->tenants[i].name;
+        table.right[i + 4] = true;
+    }
+    for (size_t i = 0; i < o->log.count; i++) {
+        char text[FAIR_AMOUNT_BYTES], number[CLI_AMOUNT_BYTES];
+        const struct fair_step *step = &o->log.steps[i];
+        const struct weir_fair_item *item = &o->plan->items[step->item];
+        cli_table_add(&table, cli_amount((int64_t)step->dispatches, number));
+        cli_table_add(&table, fair_time(step->at_ns, text));
+        cli_table_add(&table, s->tenants[item->tenant].name);
+        cli_table_add(&table,
+                      fair_amount(weir_fair_work_uwork(item->input_tok, item->output_tok), text));
+        for (uint32_t k = 0; k < tenants; k++)
+            prefix_cell(&table, &o->log, i, k);
+    }
+    printf("\nEvery dispatch under %s, and served / ideal after it:\n",
+           weir_fair_policy_name(o->policy));
+    cli_table_print(&table, true);
+}
+
+static void off_cells(struct cli_table *table, const struct weir_fair_off *off, bool is_behind)
+{
+    char a[FAIR_AMOUNT_BYTES], b[FAIR_AMOUNT_BYTES], c[FAIR_AMOUNT_BYTES],
+        text[4 * FAIR_AMOUNT_BYTES];
+    double by =
+        (is_behind ? off->ideal_uwork - off->served_uwork : off->served_uwork - off->ideal_uwork) /
+        WEIR_UWORK_PER_WORK;
+    if (off->dispatches == 0) {
+        cli_table_add(table, "0");
+        cli_table_add(table, "");
+        return;
+    }
+    cli_table_add(table, work_text(by, a));
+    snprintf(text, sizeof text, "%s of %s, after %llu",
+             work_text(off->served_uwork / WEIR_UWORK_PER_WORK, b),
+             work_text(off->ideal_uwork / WEIR_UWORK_PER_WORK, c),
+             (unsigned long long)off->dispatches);
+    cli_table_add(table, text);
+}
+
+static void print_tenants(const struct fair_setup *s, const struct weir_fair_result *result)
+{
+    struct cli_table table = {
+        .titles = {"tenant", "weight", "requests", "farthest behind", "", "farthest ahead", ""},
+        .right = {false, true, true, true, false, true, false},
+        .columns = 7};
+    char text[CLI_AMOUNT_BYTES];
+    for (uint32_t i = 0; i < s->tenants_count; i++) {
+        const struct weir_fair_tenant *t = &result->tenants[i];
+        cli_table_add(&table, s->tenants[i].name);
+        cli_table_add(&table, cli_amount(s->tenants[i].weight, text));
+        cli_table_add(&table, cli_amount((int64_t)t->items, text));
+        off_cells(&table, &t->behind, true);
+        off_cells(&table, &t->ahead, false);
+    }
+    puts("\nThe farthest that each was from its ideal, on any prefix:");
+    cli_table_print(&table, true);
+}
+
+/* ---- gaps and bounds ---- */
+
+static bool is_shown(enum weir_fair_count count, const struct weir_fair_gap *gap)
+{
+
+    return gap->is_bounded || count == WEIR_FAIR_DISPATCHED;
+}
+
+static const char *verdict(const struct fair_report *r, const struct fair_outcome *o,
+                           const struct weir_fair_gap *gap)
+{
+    if (o->result.contended == 0)
+        return "nothing to compare";
+    if (!gap->is_bounded)
+        return "no bound";
+    if (!gap->is_broken)
+        return "holds";
+    return fair_is_counterexample(r->setup, o->policy) ? "BROKEN, as it must be" : "BROKEN";
+}
+
+static void gap_cells(struct cli_table *table, const struct fair_report *r,
+                      const struct fair_outcome *o, enum weir_fair_count count)
+{
+    const struct weir_fair_gap *gap = &o->result.gaps[count];
+    char text[2 * FAIR_AMOUNT_BYTES];
+    cli_table_add(table, count == WEIR_FAIR_REQUESTS     ? "requests"
+                         : count == WEIR_FAIR_DISPATCHED ? "work dispatched"
+                                                         : "work delivered");
+    cli_table_add(table, fair_amount(gap->gap, text));
+    cli_table_add(table, gap->is_bounded ? fair_amount(gap->bound, text) : "none");
+    cli_table_add(table, gap->published ? fair_amount(gap->published, text) : "-");
+    cli_table_add(table, verdict(r, o, gap));
+    if (gap->ahead == WEIR_NONE) {
+        cli_table_add(table, "");
+        cli_table_add(table, "");
+        cli_table_add(table, "");
+        return;
+    }
+    snprintf(text, sizeof text, "%s over %s", r->setup->tenants[gap->ahead].name,
+             r->setup->tenants[gap->behind].name);
+    cli_table_add(table, text);
+    snprintf(text, sizeof text, "%llu to %llu", (unsigned long long)gap->from.dispatches,
+             (unsigned long long)gap->to.dispatches);
+    cli_table_add(table, text);
+    char from[FAIR_AMOUNT_BYTES], to[FAIR_AMOUNT_BYTES];
+    snprintf(text, sizeof text, "%.45s to %.45s", fair_time(gap->from.at_ns, from),
+             fair_time(gap->to.at_ns, to));
+    cli_table_add(table, text);
+}
+
+static void print_gaps(const struct fair_report *r)
+{
+    bool has_seeds = r->setup->seeds > 1;
+    struct cli_table table = {
+        .titles = {"policy", "service counted as", "worst gap", "bound", "published", "verdict",
+                   "which", "after dispatch", "in time", "seed"},
+        .right = {false, false, true, true, true, false, false, false, false, true},
+        .columns = has_seeds ? 10 : 9};
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct fair_outcome *o = &r->outcomes[i];
+        for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++) {
+            char text[CLI_AMOUNT_BYTES];
+            if (!is_shown((enum weir_fair_count)c, &o->result.gaps[c]))
+                continue;
+            cli_table_add(&table, weir_fair_policy_name(o->policy));
+            gap_cells(&table, r, o, (enum weir_fair_count)c);
+            if (has_seeds)
+                cli_table_add(&table, cli_amount((int64_t)o->gap_seeds[c], text));
+        }
+    }
+    puts("\nThe worst gap: service per weight, the smallest weight taken as 1, between two tenants "
+         "over\nany interval in which both had requests waiting:");
+    cli_table_print(&table, true);
+}
+
+static void print_formula(const struct fair_outcome *o, bool has_estimates)
+{
+    switch (o->policy) {
+    case WEIR_FAIR_VTC:
+        printf("vtc: dispatched 2 L%s; delivered 2 P max(L, X)%s; published 2 max(w_p L_in, w_q M)"
+               "%s, M = P x %llu tokens\n",
+               has_estimates ? " + 2 (P-1) E" : "", o->result.facts.returns ? " + P E" : "",
+               has_estimates ? " + 2 P E" : "",
+               (unsigned long long)o->result.facts.request_max_tok);
+        break;
+    case WEIR_FAIR_DRR_COST:
+        printf("drr-cost: dispatched 2 L + Q%s; published 2 Max + Q%s\n",
+               has_estimates ? " + 2 (2P-1) E" : "", has_estimates ? " + 2 (2P-1) E" : "");
+        break;
+    case WEIR_FAIR_DRR:
+    case WEIR_FAIR_DRR_RESTARTING:
+        printf("%s: one turn, in requests; published 2 Max + Q, a request being 1\n",
+               weir_fair_policy_name(o->policy));
+        break;
+    case WEIR_FAIR_FIFO:
+        puts("fifo: none; who sends more is served more");
+        break;
+    }
+}
+
+static void print_formulas(const struct fair_report *r)
+{
+    const struct weir_fair_facts *f = &r->outcomes[0].result.facts;
+    char a[FAIR_AMOUNT_BYTES], b[FAIR_AMOUNT_BYTES], c[FAIR_AMOUNT_BYTES];
+    puts("\nBounds (docs/bounds.md):");
+    for (uint32_t i = 0; i < r->count; i++)
+        print_formula(&r->outcomes[i], f->error_max_uwork > 0);
+    if (r->setup->seeds > 1)
+        return;
+    printf("P = %u permits, L = %s the largest work / weight, Max = %s the largest work",
+           r->setup->permits, fair_amount(f->used_max_uwork, a), fair_amount(f->item_max_uwork, b));
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->outcomes[i].policy == WEIR_FAIR_DRR_COST)
+            printf(", Q = %s the largest quantum",
+                   fair_amount(r->outcomes[i].result.facts.quantum_max_uwork, c));
+    if (f->error_max_uwork > 0)
+        printf(",\nX = %s the largest estimate / weight, E = %s the largest |used - estimate| / "
+               "weight",
+               fair_amount(f->charged_max_uwork, a), fair_amount(f->error_max_uwork, b));
+    putchar('\n');
+}
+
+/* ---- the end ---- */
+
+static void print_totals(const struct fair_report *r)
+{
+    char text[CLI_AMOUNT_BYTES];
+    printf("\nAfter all is drained: ");
+    for (uint32_t i = 0; i < r->setup->tenants_count; i++)
+        printf("%s%s %s", i ? ", " : "", r->setup->tenants[i].name,
+               cli_amount((int64_t)r->setup->tenants[i].backlog, text));
+    puts(" served. That is the backlog, and any order\n"
+         "serves it: totals after draining prove nothing.");
+}
+
+static void print_verdict(const struct fair_report *r)
+{
+    bool is_bounded = false, is_contended = false;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct fair_outcome *o = &r->outcomes[i];
+        is_bounded = is_bounded || o->result.is_bounded;
+        is_contended = is_contended || o->result.contended > 0;
+        if (o->result.is_broken && r->setup->seeds > 1)
+            printf("%s broke its bound under %llu of %llu seeds.\n",
+                   weir_fair_policy_name(o->policy), (unsigned long long)o->broken_seeds,
+                   (unsigned long long)r->setup->seeds);
+    }
+    if (!is_contended)
+        puts("Nothing is proven: no two tenants had requests waiting at the same time. Give more "
+             "backlog,\nor arrivals that come faster than permits can serve them.");
+    else if (fair_is_broken(r))
+        puts("NOT FAIR: a bound is broken.");
+    else if (is_bounded)
+        puts("Every bound holds.");
+    else
+        puts("There is no bound that could hold or break.");
+}
+
+void fair_show(const struct fair_report *r)
+{
+    print_setup(r);
+    if (r->setup->seeds == 1 && r->count == 1) {
+        print_prefixes(r->setup, &r->outcomes[0].log);
+        print_tenants(r->setup, &r->outcomes[0].result);
+    }
+    if (r->wants_items)
+        for (uint32_t i = 0; i < r->count; i++)
+            print_items(r->setup, &r->outcomes[i]);
+    print_gaps(r);
+    print_formulas(r);
+    print_totals(r);
+    print_verdict(r);
+}
