@@ -6,8 +6,16 @@
 #define LN2_Q64 UINT64_C(0xb17217f7d1cf79ac)
 #define LN2_Q32 INT64_C(0xb17217f8)
 
-/* Digits of the logarithm: what lies behind the last is below 2^-44. */
-#define LOG_DIGITS 44u
+/* Digits of the logarithm: what lies behind the last is below 2^-40. */
+#define LOG_DIGITS 40u
+
+/* The upper half of x squared, or one less: without the product of the lower halves, and so without
+ * 128-bit arithmetic, which is slow where there is none in hardware. */
+static uint64_t square_high(uint64_t x)
+{
+    uint64_t high = x >> 32, low = x & UINT32_MAX;
+    return high * high + (high * low >> 31);
+}
 
 static uint64_t mul_high(uint64_t a, uint64_t b)
 {
@@ -22,17 +30,17 @@ uint64_t weir_neg_ln_q32(uint64_t u)
     uint64_t digits = 0;     /* of log2 of that */
     for (uint32_t i = 0; i < LOG_DIGITS; i++) {
         /* The square lies in 1 .. 4: a digit is whether it reached 2. Cut off to 63 digits each
-         * time, which costs less than 2^-62 in all. */
-        uint64_t square = mul_high(x, x); /* / 2^62 */
+         * time, which costs less than 2^-60 in all. */
+        uint64_t square = square_high(x); /* / 2^62 */
         uint64_t digit = square >> 63;
         digits = digits << 1 | digit;
         x = square << (1 - digit);
     }
     /* u / 2^64 = 2^-(zeros + 1) x (1 .. 2). Half a digit more lies in the middle of what was cut
      * off. */
-    uint64_t log2_q45 = ((uint64_t)(zeros + 1) << (LOG_DIGITS + 1)) - (2 * digits + 1);
-    unsigned __int128 ln_q109 = (unsigned __int128)log2_q45 * LN2_Q64;
-    return (uint64_t)((ln_q109 >> 76) + 1) >> 1;
+    uint64_t log2_q41 = ((uint64_t)(zeros + 1) << (LOG_DIGITS + 1)) - (2 * digits + 1);
+    unsigned __int128 ln_q105 = (unsigned __int128)log2_q41 * LN2_Q64;
+    return (uint64_t)((ln_q105 >> 72) + 1) >> 1;
 }
 
 uint64_t weir_exp_q32(int64_t x_q32)
