@@ -86,6 +86,11 @@ struct weir_config_breaker {
     uint32_t trials;          /* let through while half-open */
 };
 
+struct weir_config_adaptive {
+    uint32_t min;   /* 0: off, max_in_flight is the limit */
+    uint32_t start; /* min .. max_in_flight */
+};
+
 struct weir_config_timeouts {
     uint64_t connect_ns;          /* name, TCP and TLS together */
     uint64_t write_ns;            /* no request byte accepted by the upstream for so long */
@@ -121,6 +126,7 @@ struct weir_config_upstream {
     const char *pool;    /* name of its pool, set by the loader where the file gives none */
     uint32_t pool_index; /* into pools */
     uint32_t max_in_flight;
+    struct weir_config_adaptive adaptive;
     struct weir_config_rate rate; /* requests */
     uint64_t burst_req;
     enum weir_config_accounting accounting;

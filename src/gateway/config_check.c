@@ -165,6 +165,27 @@ static void finish_breaker(struct weir_loader *loader, struct weir_config_breake
     breaker->cooldown_max_ns = breaker->cooldown_ns;
 }
 
+static void finish_adaptive(struct weir_loader *loader, struct weir_config_upstream *upstream)
+{
+    struct weir_config_adaptive *adaptive = &upstream->adaptive;
+    if (adaptive->min == 0 && adaptive->start > 0)
+        weir_loader_error(
+            loader, weir_loader_place(loader, &adaptive->start),
+            "start is given without min: the limit would be fixed; give min, or leave "
+            "adaptive out");
+    if (adaptive->min == 0)
+        return;
+    if (adaptive->min > upstream->max_in_flight)
+        weir_loader_error(loader, weir_loader_place(loader, &adaptive->min),
+                          "min is above max_in_flight, which is %u", upstream->max_in_flight);
+    else if (adaptive->start == 0)
+        adaptive->start = adaptive->min;
+    else if (adaptive->start < adaptive->min || adaptive->start > upstream->max_in_flight)
+        weir_loader_error(loader, weir_loader_place(loader, &adaptive->start),
+                          "start must be between min and max_in_flight, here %u and %u",
+                          adaptive->min, upstream->max_in_flight);
+}
+
 static void finish_upstreams(struct weir_loader *loader, const struct weir_names *names)
 {
     struct weir_config *config = loader->config;
@@ -173,6 +194,7 @@ static void finish_upstreams(struct weir_loader *loader, const struct weir_names
         finish_credential(loader, upstream);
         finish_rates(loader, upstream);
         finish_breaker(loader, &upstream->breaker);
+        finish_adaptive(loader, upstream);
         if (upstream->edits.output_limit && upstream->api == WEIR_CONFIG_API_ANTHROPIC)
             weir_loader_warn(
                 loader, weir_loader_place(loader, &upstream->edits.output_limit),

@@ -59,6 +59,19 @@ static const struct weir_field_table breaker_table = {
     "upstreams[].breaker", FIELDS(breaker_fields),
     .help = "When an upstream is ill, weir stops calling it for a while. 429 never counts."};
 
+static const struct weir_field adaptive_fields[] = {
+    {"min", U32(weir_config_adaptive, min, 1, 1000000), .zero_is_off = true, .preset = "0",
+     .help = "The limit never falls below it. 0: fixed, max_in_flight is the limit."},
+    {"start", U32(weir_config_adaptive, start, 1, 1000000), .derived = "min",
+     .help = "Where it begins: what the upstream surely carries. Higher is faster after a start "
+             "under load; above what it carries it takes minutes to come down."},
+};
+static const struct weir_field_table adaptive_table = {
+    "upstreams[].adaptive", FIELDS(adaptive_fields),
+    .help =
+        "The limit of requests in flight follows what the upstream can carry, between min and "
+        "max_in_flight. It goes by streams: without any it stays where it is. See adaptive.md."};
+
 static const struct weir_field timeouts_fields[] = {
     {"connect", TIME(weir_config_timeouts, connect_ns, 10 * MS, HOUR), .preset = "5s",
      .help = "Name, TCP and TLS together."},
@@ -130,8 +143,11 @@ static const struct weir_field upstream_fields[] = {
      .help =
          "Upstreams of one pool share a queue; the one with the lowest share in flight is next."},
     {"max_in_flight", U32(weir_config_upstream, max_in_flight, 1, 1000000), .preset = "64",
-     .help = "Requests it works on at once. 1 makes it strictly one after the other."},
-    {"adaptive", LATER, .help = "a limit that finds itself is not built yet; give max_in_flight"},
+     .help =
+         "Requests it works on at once. 1 makes it strictly one after the other. With adaptive, "
+         "the most it ever does."},
+    {"adaptive", TABLE(weir_config_upstream, adaptive, adaptive_table, struct weir_config_adaptive),
+     .shown_offset = offsetof(struct weir_config_upstream, adaptive.min)},
     {"rate", RATE(weir_config_upstream, rate), .derived = "no limit",
      .help = "Requests in a time, as in 2/s or 100/m."},
     {"burst", COUNT(weir_config_upstream, burst_req, 1, TOK_BUCKET_MAX),

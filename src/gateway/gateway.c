@@ -52,6 +52,7 @@ static void gateway_set_upstream(struct weir_gateway *g, uint32_t i, uint64_t no
     const struct weir_config_upstream *u = &g->config->upstreams[i];
     struct weir_upstream_rules rules = {
         .permits = u->max_in_flight,
+        .adapt = {.min = u->adaptive.min, .start = u->adaptive.start},
         .requests = gateway_rate(u->rate, u->burst_req),
         .tokens = gateway_rate(u->tokens, u->tokens_burst_tok),
         .input = gateway_rate(u->input_tokens, u->input_tokens_burst_tok),
@@ -190,6 +191,26 @@ static void gateway_due(struct weir_timer *timer)
     weir_gateway_dirty(g);
 }
 
+/* A limit that moved by more than a quarter since it was last said. */
+static void gateway_tell_limits(struct weir_gateway *g, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < g->config->upstreams_count; i++) {
+        const struct weir_config_upstream *u = &g->config->upstreams[i];
+        struct weir_upstream_view view;
+        if (u->adaptive.min == 0)
+            continue;
+        weir_flow_upstream_view(g->flow, i, now_ns, &view);
+        uint32_t told = g->limits_told[i] ? g->limits_told[i] : u->adaptive.start;
+        uint32_t by = view.permits > told ? view.permits - told : told - view.permits;
+        if (by <= told / 4)
+            continue;
+        weir_log_message(g->log, WEIR_LOG_INFO,
+                         "upstream %s: at most %u requests in flight now (before: %u)", u->name,
+                         view.permits, told);
+        g->limits_told[i] = view.permits;
+    }
+}
+
 static void gateway_second(struct weir_timer *timer)
 {
     struct weir_gateway *g =
@@ -202,6 +223,7 @@ static void gateway_second(struct weir_timer *timer)
     if (trouble && !g->keys_troubled)
         weir_log_message(g->log, WEIR_LOG_WARN, "%s; the keys read before stay in force", trouble);
     g->keys_troubled = trouble != NULL;
+    gateway_tell_limits(g, now_ns);
     weir_timer_set(g->loop, timer, now_ns + WEIR_NS_PER_S);
 }
 
@@ -231,7 +253,8 @@ static bool gateway_make_targets(struct weir_gateway *g, char *error_text, size_
 {
     g->client = weir_client_create(g->loop);
     g->targets = calloc(g->config->upstreams_count, sizeof(struct weir_target *));
-    if (!g->client || !g->targets) {
+    g->limits_told = calloc(g->config->upstreams_count, sizeof *g->limits_told);
+    if (!g->client || !g->targets || !g->limits_told) {
         snprintf(error_text, error_bytes, "out of memory");
         return false;
     }
@@ -380,6 +403,7 @@ static void gateway_free(struct weir_gateway *g)
         if (g->targets[i])
             weir_target_destroy(g->targets[i]);
     free(g->targets);
+    free(g->limits_told);
     if (g->client)
         weir_client_destroy(g->client);
     weir_tls_destroy(g->tls);

@@ -113,6 +113,7 @@ struct weir_gateway {
     struct weir_timer rollover_timer;
     struct weir_client *client;
     struct weir_target **targets; /* by upstream */
+    uint32_t *limits_told;        /* by upstream: the adaptive limit last said in the log */
     struct weir_forward *forward; /* by upstream */
     struct weir_server *server;
     struct weir_tls *tls; /* of the listener; NULL: plain */

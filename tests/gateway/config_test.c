@@ -114,9 +114,17 @@ static const struct {
     {UP "scheduler: wfq\n", "4:12: scheduler must be one of fifo, drr, drr-cost, vtc, not 'wfq'\n"},
     {UP "workers: 4\n",
      "4:1: 'workers' is not supported yet: one event loop serves all in this version\n"},
-    {UP "  adaptive: true\n", "4:3: 'adaptive' in upstreams[] is not supported yet: a limit that "
-                              "finds itself is not built yet; "
-                              "give max_in_flight\n"},
+    {UP "  adaptive: true\n", "4:13: upstreams[].adaptive must be a mapping (\"key: value\")\n"},
+    {UP "  adaptive: {start: 8}\n", "4:21: start is given without min: the limit would be fixed; "
+                                    "give min, or leave adaptive out\n"},
+    {UP "  adaptive: {min: 65}\n", "4:19: min is above max_in_flight, which is 64\n"},
+    {UP "  adaptive: {min: 4, start: 3}\n",
+     "4:29: start must be between min and max_in_flight, here 4 and 64\n"},
+    {UP "  adaptive: {min: 4, start: 65}\n",
+     "4:29: start must be between min and max_in_flight, here 4 and 64\n"},
+    {UP "  adaptive: {min: -1}\n",
+     "4:19: min must be a whole number between 1 and 1000000, or 0 for off, not '-1'\n"},
+    {UP "  adaptive: {floor: 4}\n", "4:14: unknown key 'floor' in upstreams[].adaptive\n"},
     {UP "  key: sk-secret\n",
      "4:3: 'key': secrets do not stand in this file; name their place with key_env or key_file\n"},
     {UP "  key_env: WEIR_TEST_NOT_SET\n",
@@ -399,6 +407,8 @@ static void config__every_field__arrives_in_the_struct(void **state)
     CHECK_STR(u->provider_ids[1], "Main project");
     CHECK_STR(u->models[0], "gpt-*");
     CHECK_INT(u->max_in_flight, 8);
+    CHECK_INT(u->adaptive.min, 2);
+    CHECK_INT(u->adaptive.start, 3);
     CHECK_INT(u->rate.count, 120);
     CHECK_INT(u->rate.per_ns, 60 * WEIR_NS_PER_S);
     CHECK_INT(weir_config_rate_micro_per_s(u->rate), 2000000);
@@ -720,6 +730,7 @@ static void config__nothing_given__is_the_embedded_default(void **state)
     CHECK_INT(c->admin.port, 8766);
     CHECK_STR(c->upstreams[0].name, "mock");
     CHECK_INT(c->upstreams[0].max_in_flight, 64);
+    CHECK_INT(c->upstreams[0].adaptive.min, 0); /* fixed */
     CHECK_INT(c->limits.waiters, 10000);
     CHECK_INT(c->limits.waiters_per_tenant, 1000);
     CHECK_INT(c->limits.waiting_bytes, 256 << 20);
