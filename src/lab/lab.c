@@ -100,6 +100,11 @@ static size_t lab_lay_out(struct weir_lab *lab, unsigned char *mem,
         if (mem)
             lab->tenants[i].bins = bins;
     }
+    for (uint32_t i = 0; i < s->pool_count * s->lanes.lane_count; i++) {
+        void *bins = carve(&c, sizeof(struct weir_lab_gap_bin) * WEIR_LAB_BINS_MAX);
+        if (mem)
+            lab->gap_bins[i / s->lanes.lane_count][i % s->lanes.lane_count] = bins;
+    }
     struct lab_upstream measured;
     for (uint32_t i = 0; i < s->upstream_count; i++)
         lay_out_upstream(&c, &s->upstreams[i], mem ? &lab->upstreams[i] : &measured);
@@ -251,6 +256,7 @@ bool weir_lab_run(struct weir_lab *lab, uint64_t until_ns)
             lab->now_ns = weir_max_u64(lab->now_ns, until_ns);
             return until_ns < end_ns;
         }
+        lab_time_passes(lab, due_ns);
         lab->now_ns = due_ns;
         lab_step(lab);
     }

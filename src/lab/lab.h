@@ -21,6 +21,7 @@
 #define WEIR_LAB_LAB_H
 
 #include "core/flow.h"
+#include "core/gap.h"
 #include "core/hist.h"
 #include "lab/backend.h"
 #include "lab/chance.h"
@@ -192,6 +193,12 @@ struct weir_lab_upstream_bin {
     uint32_t calls, failures;
 };
 
+/* The largest gap among windows of WEIR_LAB_GAP_WINDOW that ended in the bin, and its bound. */
+struct weir_lab_gap_bin {
+    uint64_t gap_uwork, bound_uwork;
+};
+#define WEIR_LAB_GAP_WINDOW 1 /* of core/gap.h: ten seconds */
+
 struct weir_lab_tenant_results {
     /* Requests: offered = finished + refused + failed + cut + gave_up + alive. */
     uint64_t offered;
@@ -230,6 +237,14 @@ struct weir_lab_scope_results {
     uint64_t settled_tok; /* in all windows, its children's included */
 };
 
+/* How far apart the tenants of a lane were: see core/gap.h. */
+struct weir_lab_gap_results {
+    struct weir_gap_view now;
+    struct weir_gap_window worst[WEIR_GAP_WINDOWS]; /* that with the largest gap in the run */
+    uint64_t worst_ns[WEIR_GAP_WINDOWS];            /* when it ended; 0: none was compared */
+    const struct weir_lab_gap_bin *bins;
+};
+
 struct weir_lab_results {
     uint64_t now_ns;
     uint64_t bin_ns; /* now */
@@ -242,6 +257,7 @@ struct weir_lab_results {
     struct weir_lab_tenant_results tenants[WEIR_LAB_TENANTS_MAX];
     struct weir_lab_upstream_results upstreams[WEIR_LAB_UPSTREAMS_MAX];
     struct weir_lab_scope_results scopes[WEIR_LAB_SCOPES_MAX];
+    struct weir_lab_gap_results gaps[WEIR_LAB_POOLS_MAX][WEIR_LANES_MAX];
     struct weir_flow_view flow;
 };
 

@@ -159,6 +159,9 @@ struct weir_lab {
     struct lab_batch batch, gathering;
     struct lab_tenant tenants[WEIR_LAB_TENANTS_MAX];
     struct lab_upstream upstreams[WEIR_LAB_UPSTREAMS_MAX];
+    struct weir_lab_gap_bin *gap_bins[WEIR_LAB_POOLS_MAX][WEIR_LANES_MAX];
+    uint64_t bin_end_ns;
+    uint64_t slice_end_ns; /* of the slice of time at hand, of which gaps are made */
     void (*ended)(void *user, const struct weir_trace_entry *entry);
     void *ended_user;
     struct weir_lab_results results;
@@ -251,6 +254,9 @@ void lab_calls(struct weir_lab *lab, struct lab_request *r);
 void lab_calls_no_more(struct weir_lab *lab, struct lab_request *r);
 /* Sees what the flow made of its upstreams; after each step. */
 void lab_upstreams_seen(struct weir_lab *lab, bool all);
+/* Time is about to go to now_ns, where something happens: sees the bins and slices that end on the
+ * way. */
+void lab_time_passes(struct weir_lab *lab, uint64_t now_ns);
 void lab_results_fill(struct weir_lab *lab);
 
 #endif

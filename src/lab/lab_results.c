@@ -36,6 +36,11 @@ void lab_results_start(struct weir_lab *lab)
         lab->results.tenants[i].bins = lab->tenants[i].bins;
     for (uint32_t i = 0; i < lab->s->upstream_count; i++)
         lab->results.upstreams[i].bins = lab->upstreams[i].bins;
+    for (uint32_t pool = 0; pool < lab->s->pool_count; pool++)
+        for (uint32_t lane = 0; lane < lab->s->lanes.lane_count; lane++)
+            lab->results.gaps[pool][lane].bins = lab->gap_bins[pool][lane];
+    lab->slice_end_ns = WEIR_GAP_SLICE_NS;
+    lab->bin_end_ns = lab->s->bin_ns;
 }
 
 static void tenant_bin_add(struct weir_lab_tenant_bin *to, const struct weir_lab_tenant_bin *from)
@@ -64,6 +69,12 @@ static void upstream_bin_add(struct weir_lab_upstream_bin *to,
     to->failures += from->failures;
 }
 
+static void gap_bin_add(struct weir_lab_gap_bin *to, const struct weir_lab_gap_bin *from)
+{
+    if (from->gap_uwork > to->gap_uwork || to->bound_uwork == 0)
+        *to = *from;
+}
+
 /* Twice as wide bins: each pair becomes one. */
 static void bins_fold(struct weir_lab *lab)
 {
@@ -83,6 +94,15 @@ static void bins_fold(struct weir_lab *lab)
             upstream_bin_add(&bins[i / 2], &bin);
         }
     }
+    for (uint32_t i = 0; i < lab->s->pool_count * lab->s->lanes.lane_count; i++) {
+        uint32_t lanes = lab->s->lanes.lane_count;
+        struct weir_lab_gap_bin *bins = lab->gap_bins[i / lanes][i % lanes];
+        for (uint32_t k = 0; k < WEIR_LAB_BINS_MAX; k++) {
+            struct weir_lab_gap_bin bin = bins[k];
+            bins[k] = (struct weir_lab_gap_bin){0};
+            gap_bin_add(&bins[k / 2], &bin);
+        }
+    }
     lab->results.bin_ns *= 2;
 }
 
@@ -100,11 +120,6 @@ static uint32_t bin_at(struct weir_lab *lab, uint64_t at_ns)
 struct weir_lab_tenant_bin *lab_tenant_bin(struct weir_lab *lab, uint32_t tenant)
 {
     return &lab->tenants[tenant].bins[bin_at(lab, lab->now_ns)];
-}
-
-static struct weir_lab_upstream_bin *upstream_bin(struct weir_lab *lab, uint32_t upstream)
-{
-    return &lab->upstreams[upstream].bins[bin_at(lab, lab->now_ns)];
 }
 
 /* How much of from_ns .. until_ns lies in the bin of from_ns. */
@@ -195,12 +210,9 @@ static void upstream_seen(struct weir_lab *lab, uint32_t upstream)
     struct weir_lab_upstream_results *results = &lab->results.upstreams[upstream];
     upstream_sum(lab, upstream);
     weir_flow_upstream_view(lab->flow, upstream, lab->now_ns, &results->gateway);
-    weir_backend_view(u->backend, lab->now_ns, &results->backend);
-    struct weir_lab_upstream_bin *bin = upstream_bin(lab, upstream);
-    bin->tokens_made += results->backend.tokens_made - u->tokens_made;
+    struct weir_lab_upstream_bin *bin = &u->bins[bin_at(lab, lab->now_ns)];
     bin->calls += (uint32_t)(results->gateway.calls - u->calls);
     bin->failures += (uint32_t)(results->gateway.failures - u->failures);
-    u->tokens_made = results->backend.tokens_made;
     u->calls = results->gateway.calls;
     u->failures = results->gateway.failures;
     u->permits = results->gateway.permits;
@@ -215,6 +227,58 @@ void lab_upstreams_seen(struct weir_lab *lab, bool all)
             upstream_seen(lab, i);
 }
 
+static void gap_seen(struct weir_lab *lab, uint32_t pool, uint32_t lane, uint64_t at_ns)
+{
+    struct weir_lab_gap_results *gap = &lab->results.gaps[pool][lane];
+    weir_flow_gap_view(lab->flow, pool, lane, at_ns, &gap->now);
+    for (uint32_t i = 0; i < WEIR_GAP_WINDOWS; i++) {
+        const struct weir_gap_window *window = &gap->now.windows[i];
+        bool is_compared = window->compared >= 2;
+        if (!is_compared || (gap->worst_ns[i] && window->gap_uwork <= gap->worst[i].gap_uwork))
+            continue;
+        gap->worst[i] = *window;
+        gap->worst_ns[i] = gap->now.ended_ns;
+    }
+    const struct weir_gap_window *window = &gap->now.windows[WEIR_LAB_GAP_WINDOW];
+    struct weir_lab_gap_bin bin = {window->gap_uwork, window->bound_uwork};
+    if (window->compared >= 2)
+        gap_bin_add(&lab->gap_bins[pool][lane][bin_at(lab, at_ns - 1)], &bin);
+}
+
+/* What the backends made up to at_ns, since they were last seen. The end of each bin is such a time,
+ * so each bin gets what was made in it. */
+static void backends_seen(struct weir_lab *lab, uint64_t at_ns)
+{
+    uint32_t bin = bin_at(lab, weir_sub_sat_u64(at_ns, 1));
+    for (uint32_t i = 0; i < lab->s->upstream_count; i++) {
+        struct lab_upstream *u = &lab->upstreams[i];
+        struct weir_backend_view *view = &lab->results.upstreams[i].backend;
+        weir_backend_view(u->backend, at_ns, view);
+        u->bins[bin].tokens_made += view->tokens_made - u->tokens_made;
+        u->tokens_made = view->tokens_made;
+    }
+}
+
+static void bins_end(struct weir_lab *lab, uint64_t now_ns)
+{
+    while (lab->bin_end_ns <= now_ns) {
+        backends_seen(lab, lab->bin_end_ns);
+        lab->bin_end_ns = (lab->bin_end_ns / lab->results.bin_ns + 1) * lab->results.bin_ns;
+    }
+}
+
+void lab_time_passes(struct weir_lab *lab, uint64_t now_ns)
+{
+    bins_end(lab, now_ns);
+    if (now_ns < lab->slice_end_ns)
+        return;
+    uint64_t at_ns = now_ns / WEIR_GAP_SLICE_NS * WEIR_GAP_SLICE_NS;
+    for (uint32_t pool = 0; pool < lab->s->pool_count; pool++)
+        for (uint32_t lane = 0; lane < lab->s->lanes.lane_count; lane++)
+            gap_seen(lab, pool, lane, at_ns);
+    lab->slice_end_ns = at_ns + WEIR_GAP_SLICE_NS;
+}
+
 void lab_results_fill(struct weir_lab *lab)
 {
     struct weir_lab_results *results = &lab->results;
@@ -225,6 +289,11 @@ void lab_results_fill(struct weir_lab *lab)
         t->alive = lab->tenants[i].alive;
     }
     lab_upstreams_seen(lab, true);
+    bins_end(lab, lab->now_ns);
+    backends_seen(lab, lab->now_ns);
+    for (uint32_t pool = 0; pool < lab->s->pool_count; pool++)
+        for (uint32_t lane = 0; lane < lab->s->lanes.lane_count; lane++)
+            weir_flow_gap_view(lab->flow, pool, lane, lab->now_ns, &results->gaps[pool][lane].now);
     results->tokens_made = 0;
     for (uint32_t i = 0; i < lab->s->upstream_count; i++)
         results->tokens_made += results->upstreams[i].backend.tokens_made;

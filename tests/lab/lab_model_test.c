@@ -1,0 +1,663 @@
+/* The model as a whole: what must come out, worked out by hand where it can be. */
+#include <stdlib.h>
+
+#include "lab/lab_private.h"
+#include "lab/lab_world.h"
+
+/* --- determinism --- */
+
+static void busy_world(struct world *w)
+{
+    world_plain(w, 4, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        w->tenants[i].prompt = world_uniform(10, 3000);
+        w->tenants[i].output = world_uniform(1, 200);
+        w->tenants[i].rate_micro_per_s = 3000000;
+        w->tenants[i].client = world_sdk();
+        w->tenants[i].client.gives_up_ns = 4 * WEIR_NS_PER_S;
+        w->tenants[i].rules.waiters_max = 20;
+    }
+    w->upstreams[0].backend.prefill_permille = 20;
+    w->s.ledger_delay_ns = 3 * WEIR_NS_PER_MS;
+}
+
+static void same_seed__same_hash__another_seed_another(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run a, b, c;
+    busy_world(&w);
+    world_run(&a, &w.s, 1);
+    world_run(&b, &w.s, 1);
+    world_run(&c, &w.s, 2);
+    CHECK(a.r->hash == b.r->hash);
+    CHECK_INT(a.r->events, b.r->events);
+    CHECK(a.r->hash != c.r->hash);
+    CHECK(a.r->traffic_hash != c.r->traffic_hash);
+    world_free(&a);
+    world_free(&b);
+    world_free(&c);
+}
+
+static void run_in_pieces__looked_at_each_time__same_results(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run whole, pieces;
+    busy_world(&w);
+    w.s.bin_ns = 10 * WEIR_NS_PER_MS; /* folds a few times */
+    world_run(&whole, &w.s, 3);
+    world_open(&pieces, &w.s, 3);
+    for (uint64_t at_ns = 0; weir_lab_run(pieces.lab, at_ns); at_ns += 16777216)
+        pieces.r = weir_lab_results(pieces.lab);
+    pieces.r = weir_lab_results(pieces.lab);
+    CHECK(whole.r->hash == pieces.r->hash);
+    CHECK_INT(whole.r->now_ns, pieces.r->now_ns);
+    CHECK_INT(whole.r->bin_ns, pieces.r->bin_ns);
+    CHECK(whole.r->bin_ns > 80 * WEIR_NS_PER_MS);
+    CHECK_INT(whole.r->bin_count, pieces.r->bin_count);
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_MEM(
+            pieces.r->tenants[i].bins, pieces.r->bin_count * sizeof(struct weir_lab_tenant_bin),
+            whole.r->tenants[i].bins, whole.r->bin_count * sizeof(struct weir_lab_tenant_bin));
+    CHECK_MEM(
+        pieces.r->upstreams[0].bins, pieces.r->bin_count * sizeof(struct weir_lab_upstream_bin),
+        whole.r->upstreams[0].bins, whole.r->bin_count * sizeof(struct weir_lab_upstream_bin));
+    CHECK_MEM(pieces.r->gaps[0][0].bins, sizeof(struct weir_lab_gap_bin) * WEIR_LAB_BINS_MAX,
+              whole.r->gaps[0][0].bins, sizeof(struct weir_lab_gap_bin) * WEIR_LAB_BINS_MAX);
+    world_free(&whole);
+    world_free(&pieces);
+}
+
+static void run_ns__ends_there__those_alive_are_counted(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    busy_world(&w);
+    w.s.run_ns = 20 * WEIR_NS_PER_S;
+    world_open(&run, &w.s, 1);
+    CHECK(!weir_lab_run(run.lab, WEIR_NEVER_NS));
+    run.r = weir_lab_results(run.lab);
+    CHECK_INT(run.r->now_ns, 20 * WEIR_NS_PER_S);
+    world_check_sums(&run);
+    uint64_t alive = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        alive += run.r->tenants[i].alive;
+    CHECK(alive > 20);
+    world_free(&run);
+}
+
+/* --- the queue --- */
+
+/* How long each waited adds up to how many waited over time: Little's law, to the unit. */
+static void queue__littles_law__to_the_unit(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    busy_world(&w);
+    for (uint32_t i = 0; i < 4; i++)
+        w.tenants[i].client = (struct weir_lab_client){.gives_up_ns = 3 * WEIR_NS_PER_S};
+    w.s.queue_wait_max_ns = 5 * WEIR_NS_PER_S;
+    w.tenants[2].client.gives_up_ns = 0;
+    w.tenants[3].rules.waiters_max = 4;
+    world_run(&run, &w.s, 1);
+    uint64_t waits_ns[4] = {0}, gone = 0, refused = 0;
+    for (size_t i = 0; i < run.count; i++) {
+        const struct weir_trace_entry *e = &run.entries[i];
+        bool is_called = e->queue_wait_ns > 0 || e->outcome == WEIR_TRACE_FINISHED;
+        waits_ns[e->tenant] += is_called ? e->queue_wait_ns : e->latency_ns;
+        gone += e->outcome == WEIR_TRACE_GONE;
+        refused += e->outcome == WEIR_TRACE_REFUSED;
+    }
+    CHECK_MSG(gone > 50 && refused > 50, "%llu gone, %llu refused", (unsigned long long)gone,
+              (unsigned long long)refused);
+    for (uint32_t i = 0; i < 4; i++) {
+        /* One that waits for its hold longer than its client does is told a batch later. */
+        uint64_t more_ns = waits_ns[i] - run.r->tenants[i].waiting_ns;
+        CHECK_MSG(more_ns <= 2 * w.s.ledger_delay_ns * run.r->tenants[i].offered, "%llu",
+                  (unsigned long long)more_ns);
+        CHECK(run.r->tenants[i].waiting_ns > WEIR_NS_PER_S);
+    }
+    world_free(&run);
+
+    w.s.ledger_delay_ns = 0; /* nothing is told late */
+    memset(waits_ns, 0, sizeof waits_ns);
+    world_run(&run, &w.s, 1);
+    for (size_t i = 0; i < run.count; i++) {
+        const struct weir_trace_entry *e = &run.entries[i];
+        bool is_called = e->queue_wait_ns > 0 || e->outcome == WEIR_TRACE_FINISHED;
+        waits_ns[e->tenant] += is_called ? e->queue_wait_ns : e->latency_ns;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_INT(run.r->tenants[i].waiting_ns, waits_ns[i]);
+    world_free(&run);
+}
+
+static void one_permit_fifo__fixed_service__waits_as_worked_out(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 1);
+    w.tenants[0].arrivals = WEIR_LAB_EVEN;
+    w.tenants[0].rate_micro_per_s = 4000000; /* every 250 ms; a service takes 500 ms */
+    w.pools[0].policy = WEIR_SCHED_FIFO;
+    w.s.traffic_ns = 10 * WEIR_NS_PER_S;
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.count, 40);
+    for (size_t i = 0; i < run.count; i++) {
+        CHECK_INT(run.entries[i].queue_wait_ns, i * 250 * WEIR_NS_PER_MS);
+        CHECK_INT(run.entries[i].first_byte_ns, (i * 250 + 10) * WEIR_NS_PER_MS);
+        CHECK_INT(run.entries[i].latency_ns, (i * 250 + 500) * WEIR_NS_PER_MS);
+    }
+    world_free(&run);
+}
+
+static void goal__only_who_waited_less_is_good(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 1);
+    w.tenants[0].arrivals = WEIR_LAB_EVEN;
+    w.tenants[0].rate_micro_per_s = 4000000;
+    w.tenants[0].goal_wait_ns = 2 * WEIR_NS_PER_S;
+    w.s.traffic_ns = 10 * WEIR_NS_PER_S;
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.r->tenants[0].finished, 40);
+    CHECK_INT(run.r->tenants[0].good, 9); /* waits of 0, 250, ... 2,000 ms */
+    world_free(&run);
+}
+
+static void whole_answers__first_byte_is_the_last(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 10);
+    w.tenants[0].is_stream = false;
+    world_run(&run, &w.s, 1);
+    CHECK(run.count > 50);
+    for (size_t i = 0; i < run.count; i++)
+        CHECK_INT(run.entries[i].first_byte_ns, run.entries[i].latency_ns);
+    world_free(&run);
+}
+
+/* --- shares --- */
+
+static void weights__overload__tokens_go_by_weight_and_the_gap_keeps_its_bound(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 3, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        w.tenants[i].rate_micro_per_s = 20000000;
+        w.tenants[i].rules.weight = i + 1;
+    }
+    w.s.run_ns = w.s.traffic_ns;
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_results *r = run.r;
+    uint64_t share =
+        (r->tenants[0].output_tok + r->tenants[1].output_tok + r->tenants[2].output_tok) / 6;
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t got = r->tenants[i].output_tok, want = share * (i + 1);
+        CHECK_MSG(got * 100 >= want * 97 && got * 100 <= want * 103, "%u got %llu of %llu", i,
+                  (unsigned long long)got, (unsigned long long)want);
+    }
+    for (uint32_t i = 0; i < WEIR_GAP_WINDOWS; i++) {
+        CHECK_INT(r->gaps[0][0].worst[i].compared, 3);
+        CHECK(r->gaps[0][0].worst[i].gap_uwork <= r->gaps[0][0].worst[i].bound_uwork);
+        CHECK_INT(r->gaps[0][0].now.windows[i].broken, 0);
+    }
+    world_free(&run);
+}
+
+static void fifo__overload__the_gap_shows_who_sends_more(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run fifo, vtc;
+    world_plain(&w, 2, 4);
+    w.tenants[0].rate_micro_per_s = 30000000;
+    w.tenants[1].rate_micro_per_s = 10000000;
+    w.s.run_ns = w.s.traffic_ns;
+    world_run(&vtc, &w.s, 1);
+    w.pools[0].policy = WEIR_SCHED_FIFO;
+    world_run(&fifo, &w.s, 1);
+    CHECK(fifo.r->traffic_hash == vtc.r->traffic_hash);
+    CHECK(fifo.r->gaps[0][0].worst[1].gap_uwork > 8 * vtc.r->gaps[0][0].worst[1].gap_uwork);
+    world_free(&fifo);
+    world_free(&vtc);
+}
+
+static void lanes__upper_overloads__the_lower_keeps_its_floor(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    uint64_t batch_permille[2];
+    for (uint32_t variant = 0; variant < 2; variant++) {
+        world_plain(&w, 2, 4);
+        w.s.lanes.lane_count = 2;
+        w.s.lanes.floor_percent[1] = variant ? 20 : 0;
+        for (uint32_t i = 0; i < 2; i++) {
+            w.tenants[i].rate_micro_per_s = 20000000;
+            w.tenants[i].rules.lane = i;
+        }
+        w.s.run_ns = w.s.traffic_ns;
+        world_run(&run, &w.s, 1);
+        batch_permille[variant] = run.r->tenants[1].output_tok * 1000 /
+                                  (run.r->tenants[0].output_tok + run.r->tenants[1].output_tok);
+        world_free(&run);
+    }
+    CHECK_MSG(batch_permille[0] <= 10, "%llu", (unsigned long long)batch_permille[0]);
+    CHECK_MSG(batch_permille[1] >= 190 && batch_permille[1] <= 215, "%llu",
+              (unsigned long long)batch_permille[1]);
+}
+
+/* --- clients --- */
+
+static void retries__a_limit_refuses__clients_amplify(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    uint64_t tries[2], finished[2];
+    for (uint32_t variant = 0; variant < 2; variant++) {
+        world_plain(&w, 1, 100);
+        w.tenants[0].rate_micro_per_s = 10000000;
+        w.tenants[0].rules.requests =
+            (struct weir_rate){.rate_micro_per_s = 2000000, .capacity = 2};
+        w.tenants[0].rules.refuse_over = true;
+        if (variant)
+            w.tenants[0].client = (struct weir_lab_client){
+                .retries_max = 2, .backoff_ns = 500 * WEIR_NS_PER_MS}; /* ignores hints */
+        world_run(&run, &w.s, 1);
+        CHECK_INT(run.r->tenants[0].refusals[WEIR_REFUSAL_RATE_LIMIT] + run.r->tenants[0].finished,
+                  run.r->tenants[0].tries);
+        tries[variant] = run.r->tenants[0].tries;
+        finished[variant] = run.r->tenants[0].finished;
+        world_free(&run);
+    }
+    /* Of N tries a second two pass, so N = 10 (1 + q + q^2) with q = 1 - 2 / N: 27.8, and no more
+     * answers for it. */
+    CHECK_MSG(tries[1] * 10 > tries[0] * 26 && tries[1] * 10 < tries[0] * 29, "%llu for %llu",
+              (unsigned long long)tries[1], (unsigned long long)tries[0]);
+    CHECK(finished[1] <= finished[0] + 5);
+}
+
+static void retries__never_more_than_told_and_backed_off(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 1);
+    struct weir_backend_trouble down = {
+        .replica = WEIR_NONE, .kind = WEIR_TROUBLE_FAIL, .until_ns = WEIR_LAB_TIME_MAX_NS};
+    w.upstreams[0].backend.troubles = &down;
+    w.upstreams[0].backend.trouble_count = 1;
+    w.upstreams[0].rules.breaker.failures_in_row = 0;
+    w.upstreams[0].rules.breaker.failure_percent = 0;
+    w.tenants[0].client = world_sdk();
+    w.tenants[0].client.retries_max = 4;
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_tenant_results *t = &run.r->tenants[0];
+    CHECK_INT(t->failed, t->offered);
+    CHECK_INT(t->tries, 5 * t->offered);
+    for (size_t i = 0; i < run.count; i++) {
+        /* 0.5, 1, 2 and 4 s, each times 0.75 .. 1. */
+        CHECK(run.entries[i].latency_ns >= 5625 * WEIR_NS_PER_MS);
+        CHECK(run.entries[i].latency_ns <= 7500 * WEIR_NS_PER_MS);
+        CHECK_INT(run.entries[i].status, 503);
+        CHECK_INT(run.entries[i].outcome, WEIR_TRACE_FAILED);
+    }
+    world_free(&run);
+}
+
+static void hint__obeyed__the_first_retry_succeeds(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 10);
+    w.tenants[0].arrivals = WEIR_LAB_EVEN;
+    w.tenants[0].rate_micro_per_s = 100000;
+    w.tenants[0].rules.requests = (struct weir_rate){.rate_micro_per_s = 90000, .capacity = 1};
+    w.tenants[0].rules.refuse_over = true;
+    w.tenants[0].client = world_sdk();
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_tenant_results *t = &run.r->tenants[0];
+    CHECK_INT(t->finished, t->offered);
+    CHECK(t->refusals[WEIR_REFUSAL_RATE_LIMIT] > 5);
+    CHECK_INT(t->tries, t->offered + t->refusals[WEIR_REFUSAL_RATE_LIMIT]);
+    CHECK(t->refusals[WEIR_REFUSAL_RATE_LIMIT] <= t->offered); /* once each at most */
+    world_free(&run);
+}
+
+static void no_use_to_repeat__an_sdk_does_not(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 10);
+    w.tenants[0].rules.tokens =
+        (struct weir_rate){.rate_micro_per_s = 1000000, .capacity = 50}; /* 413 */
+    w.tenants[0].rules.refuse_over = true;
+    w.tenants[0].client = world_sdk();
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.r->tenants[0].refusals[WEIR_REFUSAL_TOO_LARGE], run.r->tenants[0].offered);
+    CHECK_INT(run.r->tenants[0].tries, run.r->tenants[0].offered);
+    world_free(&run);
+}
+
+static void gives_up__in_the_queue_and_at_the_backend__hangs_up_in_time(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 2);
+    w.tenants[0].rate_micro_per_s = 8000000;
+    w.tenants[0].is_stream = false;
+    w.tenants[0].output = world_uniform(50, 200); /* 0.5 .. 2 s */
+    w.tenants[0].client.gives_up_ns = 1500 * WEIR_NS_PER_MS;
+    world_run(&run, &w.s, 1);
+    uint32_t in_queue = 0, at_backend = 0;
+    for (size_t i = 0; i < run.count; i++) {
+        const struct weir_trace_entry *e = &run.entries[i];
+        CHECK(e->latency_ns <= 1500 * WEIR_NS_PER_MS);
+        if (e->outcome != WEIR_TRACE_GONE)
+            continue;
+        CHECK_INT(e->latency_ns, 1500 * WEIR_NS_PER_MS);
+        in_queue += e->output_tok == 0;
+        at_backend += e->output_tok > 0;
+    }
+    /* FIFO: who reaches the backend has little patience left. */
+    CHECK_MSG(in_queue > 0 && at_backend > 20, "%u, %u", in_queue, at_backend);
+    CHECK(run.r->tenants[0].lost_tok > 0);
+    CHECK(run.r->tenants[0].charged_tok >
+          run.r->tenants[0].prompt_tok + run.r->tenants[0].output_tok);
+    world_free(&run);
+}
+
+/* --- upstreams --- */
+
+static void first_byte_too_late__given_up_by_the_gateway(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    struct weir_backend_trouble slow = {.replica = 0,
+                                        .kind = WEIR_TROUBLE_SLOW,
+                                        .from_ns = 30 * WEIR_NS_PER_S,
+                                        .until_ns = 60 * WEIR_NS_PER_S,
+                                        .slow_permille = 500000}; /* a step takes 5 s */
+    world_plain(&w, 1, 50);
+    w.upstreams[0].backend.troubles = &slow;
+    w.upstreams[0].backend.trouble_count = 1;
+    w.s.first_byte_max_ns = 2 * WEIR_NS_PER_S;
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_tenant_results *t = &run.r->tenants[0];
+    CHECK(t->refusals[WEIR_REFUSAL_UPSTREAM_TIMEOUT] >= 5);
+    CHECK(t->refusals[WEIR_REFUSAL_UPSTREAM_OPEN] > 0); /* five in a row */
+    CHECK(t->finished > 40);
+    world_free(&run);
+}
+
+static void total_too_long__the_answer_is_cut(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 50);
+    w.tenants[0].arrivals = WEIR_LAB_EVEN;
+    w.s.total_max_ns = 300 * WEIR_NS_PER_MS; /* an answer takes 500 ms */
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_tenant_results *t = &run.r->tenants[0];
+    CHECK_INT(t->cut, t->offered);
+    CHECK_INT(t->lost_tok, 30 * t->offered);
+    world_free(&run);
+}
+
+static void failing_upstream__breaker_opens_and_traffic_falls_back(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    struct weir_backend_trouble down = {.replica = WEIR_NONE,
+                                        .kind = WEIR_TROUBLE_FAIL,
+                                        .from_ns = 20 * WEIR_NS_PER_S,
+                                        .until_ns = 50 * WEIR_NS_PER_S};
+    world_plain(&w, 1, 50);
+    w.tenants[0].rate_micro_per_s = 5000000;
+    w.upstreams[1] = w.upstreams[0];
+    w.upstreams[1].name[1] = '1';
+    w.upstreams[0].backend.troubles = &down;
+    w.upstreams[0].backend.trouble_count = 1;
+    w.upstreams[0].rules.fallback = 1;
+    w.pools[1] = w.pools[0];
+    w.pools[1].upstreams[0] = 1;
+    w.s.upstream_count = w.s.pool_count = 2;
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_tenant_results *t = &run.r->tenants[0];
+    uint64_t open_ns = 0, before = 0, failures = 0;
+    for (uint32_t i = 0; i < run.r->bin_count; i++) {
+        open_ns += run.r->upstreams[0].bins[i].open_ns;
+        failures += run.r->upstreams[0].bins[i].failures;
+        if (i < 20)
+            before += run.r->upstreams[1].bins[i].calls;
+    }
+    CHECK_INT(before, 0);
+    CHECK(run.r->upstreams[1].gateway.calls > 100);
+    CHECK(open_ns > 30 * WEIR_NS_PER_S && open_ns < 80 * WEIR_NS_PER_S);
+    /* Those that ran when it broke, then a few, then a trial each time it half opens. */
+    CHECK_INT(failures, t->failed + t->cut);
+    CHECK(failures >= 5 && failures < 15);
+    CHECK_INT(run.r->upstreams[0].gateway.breaker, WEIR_BREAKER_CLOSED);
+    world_free(&run);
+}
+
+static void one_of_two_replicas_fails__the_other_carries_on(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    struct weir_backend_trouble down = {.replica = 0,
+                                        .kind = WEIR_TROUBLE_FAIL,
+                                        .from_ns = 20 * WEIR_NS_PER_S,
+                                        .until_ns = 50 * WEIR_NS_PER_S};
+    world_plain(&w, 1, 50);
+    w.upstreams[0].backend.replicas = 2;
+    w.upstreams[0].backend.troubles = &down;
+    w.upstreams[0].backend.trouble_count = 1;
+    w.tenants[0].rate_micro_per_s = 5000000;
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_tenant_results *t = &run.r->tenants[0];
+    CHECK(t->failed + t->cut > 0 && t->failed + t->cut < 5); /* those that ran there */
+    CHECK_INT(t->finished + t->failed + t->cut, t->offered);
+    world_free(&run);
+}
+
+/* --- budgets --- */
+
+static void budget_world(struct world *w, enum weir_exhausted_policy policy)
+{
+    world_plain(w, 2, 20);
+    w->tenants[0].rules.scope = w->tenants[1].rules.scope = 1;
+    w->scopes[0] =
+        (struct weir_lab_scope){.name = "org", .parent = WEIR_NONE, .is_unlimited = true};
+    w->scopes[1] = (struct weir_lab_scope){.name = "team",
+                                           .parent = 0,
+                                           .granted_tok = 6000, /* 40 requests of 150 tokens */
+                                           .period_ns = 25 * WEIR_NS_PER_S,
+                                           .on_exhausted = policy,
+                                           .fallback_scope = WEIR_NONE};
+    w->s.scope_count = 2;
+    for (uint32_t i = 0; i < 2; i++)
+        w->tenants[i].rate_micro_per_s = 4000000;
+}
+
+static void budget_spent__refuse__never_past_the_grant(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    budget_world(&w, WEIR_EXHAUSTED_REFUSE);
+    w.tenants[0].client = world_sdk();
+    world_run(&run, &w.s, 1);
+    uint64_t finished = run.r->tenants[0].finished + run.r->tenants[1].finished;
+    uint64_t spent = run.r->tenants[0].refusals[WEIR_REFUSAL_BUDGET_EXHAUSTED];
+    /* Four windows; what is left of each is too little for a hold of 300 or so. */
+    CHECK_MSG(finished <= 160 && finished >= 144, "%llu", (unsigned long long)finished);
+    CHECK(spent > 200);
+    CHECK_INT(run.r->scopes[1].settled_tok, finished * 150);
+    CHECK_INT(run.r->scopes[0].settled_tok, finished * 150);
+    CHECK_INT(run.r->scopes[1].overrun_tok, 0);
+    CHECK_INT(run.r->scopes[1].reserved_tok, 0);
+    /* 402 is not repeated; only those refused for the holds of others are. */
+    CHECK_INT(run.r->tenants[0].tries - run.r->tenants[0].offered,
+              run.r->tenants[0].refusals[WEIR_REFUSAL_BUDGET_BUSY]);
+    world_free(&run);
+}
+
+static void budget_spent__fallback__goes_on_elsewhere(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    budget_world(&w, WEIR_EXHAUSTED_FALLBACK);
+    w.upstreams[1] = w.upstreams[0];
+    w.upstreams[1].name[1] = '1';
+    w.pools[1] = w.pools[0];
+    w.pools[1].upstreams[0] = 1;
+    w.s.upstream_count = w.s.pool_count = 2;
+    w.scopes[1].fallback_pool = 1;
+    world_run(&run, &w.s, 1);
+    uint64_t finished = run.r->tenants[0].finished + run.r->tenants[1].finished;
+    CHECK_INT(finished, run.r->tenants[0].offered + run.r->tenants[1].offered);
+    CHECK_INT(run.r->upstreams[1].gateway.calls, finished - run.r->scopes[1].settled_tok / 150);
+    CHECK(run.r->upstreams[1].gateway.calls > 500);
+    world_free(&run);
+}
+
+static void budget_spent__queue__waits_for_the_window(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    budget_world(&w, WEIR_EXHAUSTED_QUEUE);
+    w.s.traffic_ns = 20 * WEIR_NS_PER_S;
+    w.s.queue_wait_max_ns = 60 * WEIR_NS_PER_S;
+    world_run(&run, &w.s, 1);
+    uint64_t finished = run.r->tenants[0].finished + run.r->tenants[1].finished;
+    uint64_t offered = run.r->tenants[0].offered + run.r->tenants[1].offered;
+    CHECK(offered > 120);
+    /* 60 s of patience are two or three more windows. */
+    CHECK(finished >= 108 && finished <= 160);
+    uint64_t after = 0;
+    for (size_t i = 0; i < run.count; i++) {
+        const struct weir_trace_entry *e = &run.entries[i];
+        if (e->outcome == WEIR_TRACE_FINISHED && e->queue_wait_ns > WEIR_NS_PER_S)
+            after += e->arrival_ns + e->queue_wait_ns >= 25 * WEIR_NS_PER_S;
+    }
+    CHECK(after > 60);
+    world_free(&run);
+}
+
+static void answer_passes_its_hold__extended_or_cut(void **state)
+{
+    (void)state;
+    for (uint32_t variant = 0; variant < 3; variant++) {
+        struct world w;
+        struct world_run run;
+        world_plain(&w, 1, 20);
+        w.s.model.output_default_tok = 100;
+        w.s.ledger_delay_ns = variant == 2 ? 5 * WEIR_NS_PER_MS : 0;
+        w.tenants[0].output_limit_tok = 0;
+        w.tenants[0].output = world_fixed(400);
+        w.tenants[0].rules.scope = 0;
+        w.tenants[0].rules.overrun_cuts = true;
+        w.tenants[0].rate_micro_per_s = 100000;
+        w.scopes[0] = (struct weir_lab_scope){
+            .name = "team", .parent = WEIR_NONE, .granted_tok = variant == 1 ? 300 : 1000000};
+        w.s.scope_count = 1;
+        world_run(&run, &w.s, 1);
+        const struct weir_lab_tenant_results *t = &run.r->tenants[0];
+        if (variant == 1) {
+            CHECK_INT(t->cut, 1); /* then nothing is left of the grant */
+            CHECK(t->refusals[WEIR_REFUSAL_BUDGET_EXHAUSTED] > 1);
+            CHECK(t->lost_tok > 75 && t->lost_tok < 400);
+        } else {
+            CHECK_INT(t->finished, t->offered);
+            CHECK_INT(run.r->scopes[0].overrun_tok, 0);
+            CHECK_INT(run.r->scopes[0].settled_tok, 500 * t->offered);
+        }
+        world_free(&run);
+    }
+}
+
+/* --- limits of the model itself --- */
+
+static void more_clients_than_can_be_kept__turned_away_and_counted(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 2);
+    w.s.requests_max = 10;
+    w.tenants[0].rate_micro_per_s = 20000000;
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_tenant_results *t = &run.r->tenants[0];
+    CHECK(t->refusals[WEIR_REFUSAL_INTERNAL] > 1000);
+    CHECK_INT(t->refusals[WEIR_REFUSAL_INTERNAL], t->refused);
+    world_free(&run);
+}
+
+static void audited__busy_setup__every_invariant_after_every_event(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    busy_world(&w);
+    w.s.is_audited = true;
+    w.s.traffic_ns = 10 * WEIR_NS_PER_S;
+    w.tenants[1].rules.tokens =
+        (struct weir_rate){.rate_micro_per_s = 2000000000, .capacity = 9000};
+    world_run(&run, &w.s, 8);
+    CHECK(run.r->events > 300);
+    world_free(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_seed__same_hash__another_seed_another),
+        cmocka_unit_test(run_in_pieces__looked_at_each_time__same_results),
+        cmocka_unit_test(run_ns__ends_there__those_alive_are_counted),
+        cmocka_unit_test(queue__littles_law__to_the_unit),
+        cmocka_unit_test(one_permit_fifo__fixed_service__waits_as_worked_out),
+        cmocka_unit_test(goal__only_who_waited_less_is_good),
+        cmocka_unit_test(whole_answers__first_byte_is_the_last),
+        cmocka_unit_test(weights__overload__tokens_go_by_weight_and_the_gap_keeps_its_bound),
+        cmocka_unit_test(fifo__overload__the_gap_shows_who_sends_more),
+        cmocka_unit_test(lanes__upper_overloads__the_lower_keeps_its_floor),
+        cmocka_unit_test(retries__a_limit_refuses__clients_amplify),
+        cmocka_unit_test(retries__never_more_than_told_and_backed_off),
+        cmocka_unit_test(hint__obeyed__the_first_retry_succeeds),
+        cmocka_unit_test(no_use_to_repeat__an_sdk_does_not),
+        cmocka_unit_test(gives_up__in_the_queue_and_at_the_backend__hangs_up_in_time),
+        cmocka_unit_test(first_byte_too_late__given_up_by_the_gateway),
+        cmocka_unit_test(total_too_long__the_answer_is_cut),
+        cmocka_unit_test(failing_upstream__breaker_opens_and_traffic_falls_back),
+        cmocka_unit_test(one_of_two_replicas_fails__the_other_carries_on),
+        cmocka_unit_test(budget_spent__refuse__never_past_the_grant),
+        cmocka_unit_test(budget_spent__fallback__goes_on_elsewhere),
+        cmocka_unit_test(budget_spent__queue__waits_for_the_window),
+        cmocka_unit_test(answer_passes_its_hold__extended_or_cut),
+        cmocka_unit_test(more_clients_than_can_be_kept__turned_away_and_counted),
+        cmocka_unit_test(audited__busy_setup__every_invariant_after_every_event),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
