@@ -516,6 +516,7 @@ void weir_config_finish(struct weir_loader *loader)
                             "upstream");
     finish_whole(loader);
     weir_config_finish_ledger(loader);
+    weir_config_finish_record(loader);
     finish_idempotency(loader);
     finish_upstreams(loader, &upstreams);
     struct weir_names scopes =

@@ -65,17 +65,17 @@ static void check_place(struct weir_loader *loader, struct weir_place place, con
     }
 }
 
-/* An absolute path that names the same file, or NULL after saying why there is none. */
-static const char *make_absolute(struct weir_loader *loader, struct weir_place place,
-                                 const char *path)
+const char *weir_config_absolute(struct weir_loader *loader, struct weir_place place,
+                                 const char *what, const char *path)
 {
     char folder[PATH_BYTES];
     if (*path == '/')
         return path;
     if (!base_folder(loader, place.line == 0, folder)) {
         weir_loader_error(loader, place,
-                          "the ledger's path is relative to a folder that cannot be found: give an "
-                          "absolute one");
+                          "the %s path is relative to a folder that cannot be found: give an "
+                          "absolute one",
+                          what);
         return NULL;
     }
     char *whole = weir_config_alloc(loader->config, strlen(folder) + strlen(path) + 2, 1);
@@ -91,7 +91,7 @@ static const char *default_path(struct weir_loader *loader)
         return NULL;
     char *whole = weir_config_alloc(config, strlen(config->state_dir) + sizeof "/ledger.db", 1);
     strcat(strcpy(whole, config->state_dir), "/ledger.db");
-    return make_absolute(loader, (struct weir_place){0}, whole);
+    return weir_config_absolute(loader, (struct weir_place){0}, "ledger's", whole);
 }
 
 void weir_config_finish_ledger(struct weir_loader *loader)
@@ -102,7 +102,8 @@ void weir_config_finish_ledger(struct weir_loader *loader)
     ledger->in_memory = ledger->path && strcmp(ledger->path, "memory") == 0;
     if (ledger->in_memory)
         return;
-    ledger->path = ledger->path ? make_absolute(loader, place, ledger->path) : usual;
+    ledger->path =
+        ledger->path ? weir_config_absolute(loader, place, "ledger's", ledger->path) : usual;
     if (!ledger->path || (usual && strcmp(ledger->path, usual) == 0))
         return;
     size_t bytes = strlen(ledger->path);

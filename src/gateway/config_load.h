@@ -86,6 +86,11 @@ void weir_config_apply_set(struct weir_loader *loader, const struct weir_config_
 void weir_config_finish(struct weir_loader *loader); /* derived defaults, names, cycles, secrets */
 /* and parts of that: where the ledger is, */
 void weir_config_finish_ledger(struct weir_loader *loader);
+/* and the recording; what: "ledger's", in messages. weir_config_absolute: a path that names the same
+ * file from any folder, or NULL after saying why there is none. */
+void weir_config_finish_record(struct weir_loader *loader);
+const char *weir_config_absolute(struct weir_loader *loader, struct weir_place place,
+                                 const char *what, const char *path);
 /* the tree of budgets, their windows, and what happens when one is spent, */
 void weir_config_finish_scopes(struct weir_loader *loader, const struct weir_names *upstreams,
                                const struct weir_names *scopes);

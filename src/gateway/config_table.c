@@ -455,6 +455,16 @@ static const struct weir_field log_fields[] = {
 };
 static const struct weir_field_table log_table = {"log", FIELDS(log_fields), .help = "Logs."};
 
+static const struct weir_field record_fields[] = {
+    {"file", TEXT(weir_config, record_file), .derived = "off",
+     .help = "The recording: a CSV row for each metered request when it is over, with arrival, "
+             "tenant, lane, model, tokens, waits and outcome, never with content or credentials. "
+             "`weir lab --trace` replays it. A relative path is taken from this file's folder; a "
+             "recording that is there is continued."},
+};
+static const struct weir_field_table record_table = {
+    "record", FIELDS(record_fields), .help = "Records traffic, to be replayed and measured."};
+
 static const struct weir_field ledger_fields[] = {
     {"path", TEXT(weir_config_ledger, path), .derived = "ledger.db in the state directory",
      .help = "The file; or memory: budgets begin anew at each start. A relative path is taken from "
@@ -502,6 +512,7 @@ static const struct weir_field root_fields[] = {
      TABLE(weir_config, idempotency, idempotency_table, struct weir_config_idempotency)},
     {"responses", SAME_STRUCT(responses_table)},
     {"log", SAME_STRUCT(log_table)},
+    {"record", SAME_STRUCT(record_table)},
     {"traffic", TABLE(weir_config, traffic, weir_config_traffic_table, struct weir_config_traffic),
      .shown_offset = offsetof(struct weir_config, traffic.tenants_count), .is_lab = true},
     {"backend",

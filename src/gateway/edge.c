@@ -44,6 +44,7 @@ struct weir_request *weir_request_new(struct weir_gateway *g)
                                .upstream = WEIR_NONE,
                                .key_slot = WEIR_NONE,
                                .replay_slot = WEIR_NONE,
+                               .settled = {-1, -1, -1, -1},
                                .model_label = "other",
                                .number = g->number_next++,
                                .arrived_ns = weir_loop_now_ns(g->loop)};
@@ -100,6 +101,7 @@ static void edge_refuse(struct weir_request *r, const struct weir_refused *refus
     weir_request_refuse(r, refused, message, param);
     weir_metrics_refuse(&r->g->metrics, refused->reason);
     weir_request_log(r, NULL, refused->reason);
+    weir_request_record(r, NULL, refused->reason);
 }
 
 static void edge_refuse_reason(struct weir_request *r, enum weir_refusal reason,
@@ -190,6 +192,7 @@ static enum weir_refusal edge_check_head(struct weir_request *r, const struct we
     if (reason != WEIR_REFUSAL_NONE)
         return reason;
     r->tenant = tenant;
+    r->lane = weir_tenancy_lane(g->tenancy, tenant);
     if (!edge_count_connection(g, c, tenant))
         return WEIR_REFUSAL_CONNECTIONS;
     if (weir_tenancy_is_key_mode(g->tenancy) &&
@@ -306,9 +309,12 @@ static void edge_arrival(struct weir_request *r, const struct weir_http_head *he
 {
     struct weir_gateway *g = r->g;
     uint64_t queue_ns = edge_queue_deadline_ns(r, head);
+    uint32_t lane = edge_lane(g, head);
+    if (lane != WEIR_NONE && lane > r->lane) /* a lower one only, as the gate has it */
+        r->lane = lane;
     *arrival = (struct weir_arrival){
         .tenant = r->tenant,
-        .lane = edge_lane(g, head),
+        .lane = lane,
         .choices = 1,
         .repeatable = weir_http_has(head, WEIR_HTTP_IDEMPOTENCY_KEY),
         .bytes = (uint32_t)weir_min_u64(head->head_bytes + r->body_bytes, UINT32_MAX),
@@ -339,6 +345,7 @@ static enum weir_refusal edge_metered(struct weir_request *r, const struct weir_
     r->model_label = route.label;
     r->pool = route.pool;
     r->stream = facts.stream;
+    r->output_limit_tok = facts.limit_tok;
     r->asks_usage = facts.has_include_usage;
     r->body_known = encoding == WEIR_ENCODING_IDENTITY;
     const struct weir_config_tenant *tenant = weir_tenancy_config(g->tenancy, r->tenant);

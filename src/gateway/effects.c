@@ -111,6 +111,7 @@ static void effects_finish(struct weir_gateway *g, struct weir_request *r,
     if (r->metered && e->summary->status / 100 == 2 && !e->summary->client_gone)
         weir_tenancy_count(g->tenancy, r->tenant, e->summary->charged_tok);
     weir_request_log(r, e->summary, e->summary->refusal);
+    weir_request_record(r, e->summary, e->summary->refusal);
     r->flow = WEIR_NONE;
     weir_request_release(r);
 }
@@ -131,14 +132,18 @@ static void effects_carry_out(struct weir_gateway *g, const struct weir_effect *
     case WEIR_EFFECT_CANCEL:
         weir_upcall_cancel(r);
         return;
-    case WEIR_EFFECT_VOID:
     case WEIR_EFFECT_SETTLE:
+        r->settled = e->usage;
+        effects_close_hold(g, e);
+        return;
+    case WEIR_EFFECT_VOID:
         effects_close_hold(g, e);
         return;
     case WEIR_EFFECT_REFUSE:
         weir_request_refuse(r, &e->refused, NULL, NULL);
         return;
     case WEIR_EFFECT_CUT:
+        r->was_cut = true;
         weir_answer_cut(r, &e->refused);
         return;
     case WEIR_EFFECT_FINISH:

@@ -356,6 +356,8 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     if (!g->log)
         return false;
     gateway_raise_descriptors(g);
+    if (!weir_record_open(g, error_text, error_bytes))
+        return false;
     if (!weir_state_install_secret(c->state_dir, secret, &trouble) ||
         !weir_state_admin_token(c->state_dir, token, &trouble) ||
         !(g->keys = weir_keys_open(c->state_dir, &trouble))) {
@@ -427,6 +429,7 @@ static void gateway_free(struct weir_gateway *g)
     if (g->loop)
         weir_loop_destroy(g->loop);
     weir_log_close(g->log);
+    weir_record_free(g);
 }
 
 int weir_gateway_run(const struct weir_config *config)

@@ -12,18 +12,20 @@
 #include <unistd.h>
 
 #define LOG_ROOM_BYTES (256u * 1024u)
-#define LOG_LINE_BYTES 4096u
+#define LOG_RECORD_ROOM_BYTES (1024u * 1024u)
 #define LOG_CLOSE_WAIT_MS 2000
 
 /* One destination: filled by the loop, swapped and written by the helper. */
 struct log_sink {
     int fd;
-    char *filling, *writing;
-    size_t filled_bytes;
-    uint64_t dropped_now; /* since the last line that fitted */
+    char *filling, *writing; /* NULL: nobody writes to it */
+    size_t room_bytes, filled_bytes;
+    uint64_t dropped_now;      /* since the last line that fitted */
+    uint64_t dropped, written; /* since start; written: of the recording only */
+    weir_log_dropped_fn *dropped_line;
 };
 
-enum { SINK_MESSAGE, SINK_ACCESS, SINK_COUNT };
+enum { SINK_MESSAGE, SINK_ACCESS, SINK_RECORD, SINK_COUNT };
 
 struct weir_log {
     pthread_t thread;
@@ -31,13 +33,17 @@ struct weir_log {
     pthread_cond_t wanted;
     bool stopping;
     bool access_on;
-    uint64_t dropped;
     struct log_sink sinks[SINK_COUNT];
+    const char *record_name, *record_begin;
+    bool record_torn; /* the helper's: a write failed, and half a line may stand at its end */
 };
 
-/* Writes all, or gives up when the reader takes nothing for LOG_CLOSE_WAIT_MS while stopping. */
-static void log_write_all(struct weir_log *log, int fd, const char *bytes, size_t count)
+/* Writes all, or gives up when the reader takes nothing for LOG_CLOSE_WAIT_MS while stopping.
+ * Returns what was not written, with *fault (0: the reader is stuck). */
+static size_t log_write_all(struct weir_log *log, int fd, const char *bytes, size_t count,
+                            int *fault)
 {
+    *fault = 0;
     while (count > 0) {
         ssize_t n = write(fd, bytes, count);
         if (n > 0) {
@@ -50,11 +56,74 @@ static void log_write_all(struct weir_log *log, int fd, const char *bytes, size_
             bool stopping = log->stopping;
             pthread_mutex_unlock(&log->lock);
             if (ready == 0 && stopping)
-                return;
+                return count;
         } else if (n < 0 && errno != EINTR) {
-            return; /* a full disk or closed pipe must not stop the gateway; the lines are lost */
+            *fault = errno;
+            return count; /* a full disk or closed pipe must not stop the gateway */
         }
     }
+    return 0;
+}
+
+static uint64_t log_lines(const char *bytes, size_t count)
+{
+    uint64_t lines = 0;
+    for (const char *end = bytes + count; (bytes = memchr(bytes, '\n', (size_t)(end - bytes)));
+         bytes++)
+        lines++;
+    return lines;
+}
+
+/* Behind a failed write the recording begins anew on a line of its own: its reader forgives half a
+ * line there. false: that could not be written either. */
+static bool log_mend_record(struct weir_log *log, int *fault)
+{
+    int fd = log->sinks[SINK_RECORD].fd;
+    const char *begin = log->record_begin;
+    return !log->record_torn || (log_write_all(log, fd, "\n", 1, fault) == 0 &&
+                                 log_write_all(log, fd, begin, strlen(begin), fault) == 0);
+}
+
+/* Says in the file how many lines it lacks here. */
+static bool log_write_record_lost(struct weir_log *log, int *fault)
+{
+    struct log_sink *sink = &log->sinks[SINK_RECORD];
+    char line[WEIR_LOG_LINE_BYTES];
+    pthread_mutex_lock(&log->lock);
+    uint64_t lost = sink->dropped_now;
+    sink->dropped_now = 0;
+    pthread_mutex_unlock(&log->lock);
+    if (lost == 0 ||
+        log_write_all(log, sink->fd, line, sink->dropped_line(lost, line, sizeof line), fault) == 0)
+        return true;
+    pthread_mutex_lock(&log->lock);
+    sink->dropped_now += lost;
+    pthread_mutex_unlock(&log->lock);
+    return false;
+}
+
+static void log_write_record(struct weir_log *log, const char *bytes, size_t count)
+{
+    struct log_sink *sink = &log->sinks[SINK_RECORD];
+    bool was_torn = log->record_torn;
+    size_t left = count;
+    int fault = 0;
+    if (log_mend_record(log, &fault))
+        left = log_write_all(log, sink->fd, bytes, count, &fault);
+    uint64_t written = log_lines(bytes, count - left), lost = log_lines(bytes, count) - written;
+    pthread_mutex_lock(&log->lock);
+    sink->written += written;
+    sink->dropped += lost;
+    sink->dropped_now += lost;
+    pthread_mutex_unlock(&log->lock);
+    log->record_torn = left > 0 || fault != 0 || !log_write_record_lost(log, &fault);
+    if (log->record_torn && !was_torn)
+        weir_log_message(log, WEIR_LOG_ERROR,
+                         "cannot write the recording %s: %s; requests are served, but those not "
+                         "written are lost until it can be written again",
+                         log->record_name, fault ? strerror(fault) : "its reader takes nothing");
+    else if (!log->record_torn && was_torn)
+        weir_log_message(log, WEIR_LOG_INFO, "the recording %s is written again", log->record_name);
 }
 
 static void *log_main(void *arg)
@@ -66,6 +135,7 @@ static void *log_main(void *arg)
         for (int i = 0; i < SINK_COUNT; i++) {
             struct log_sink *sink = &log->sinks[i];
             size_t count = sink->filled_bytes;
+            int fault;
             if (count == 0)
                 continue;
             any = true;
@@ -74,7 +144,10 @@ static void *log_main(void *arg)
             sink->writing = bytes;
             sink->filled_bytes = 0;
             pthread_mutex_unlock(&log->lock);
-            log_write_all(log, sink->fd, bytes, count);
+            if (i == SINK_RECORD)
+                log_write_record(log, bytes, count);
+            else
+                (void)log_write_all(log, sink->fd, bytes, count, &fault);
             pthread_mutex_lock(&log->lock);
         }
         if (any)
@@ -87,18 +160,24 @@ static void *log_main(void *arg)
     return NULL;
 }
 
-static void log_append(struct weir_log *log, int which, const char *line, size_t bytes)
+static size_t log_dropped_line(uint64_t count, char *out, size_t cap)
+{
+    return (size_t)snprintf(out, cap, "{\"log_lines_dropped\":%llu}\n", (unsigned long long)count);
+}
+
+/* has_end: the line has its newline. */
+static void log_append(struct weir_log *log, int which, const char *line, size_t bytes,
+                       bool has_end)
 {
     struct log_sink *sink = &log->sinks[which];
-    char lost[96];
+    char lost[WEIR_LOG_LINE_BYTES];
     size_t lost_bytes = 0;
     pthread_mutex_lock(&log->lock);
-    if (sink->dropped_now > 0)
-        lost_bytes = (size_t)snprintf(lost, sizeof lost, "{\"log_lines_dropped\":%llu}\n",
-                                      (unsigned long long)sink->dropped_now);
-    if (LOG_ROOM_BYTES - sink->filled_bytes < bytes + 1 + lost_bytes) {
+    if (sink->dropped_now > 0 && which != SINK_RECORD) /* whose helper tells it */
+        lost_bytes = sink->dropped_line(sink->dropped_now, lost, sizeof lost);
+    if (sink->room_bytes - sink->filled_bytes < bytes + 1 + lost_bytes) {
         sink->dropped_now++;
-        log->dropped++;
+        sink->dropped++;
     } else {
         if (lost_bytes > 0) {
             memcpy(sink->filling + sink->filled_bytes, lost, lost_bytes);
@@ -107,10 +186,24 @@ static void log_append(struct weir_log *log, int which, const char *line, size_t
         }
         memcpy(sink->filling + sink->filled_bytes, line, bytes);
         sink->filled_bytes += bytes;
-        sink->filling[sink->filled_bytes++] = '\n';
+        if (!has_end)
+            sink->filling[sink->filled_bytes++] = '\n';
         pthread_cond_signal(&log->wanted);
     }
     pthread_mutex_unlock(&log->lock);
+}
+
+static bool log_sink_open(struct log_sink *sink, int fd, size_t room_bytes,
+                          weir_log_dropped_fn *dropped_line)
+{
+    sink->filling = malloc(room_bytes);
+    sink->writing = malloc(room_bytes);
+    if (!sink->filling || !sink->writing)
+        return false;
+    sink->fd = fd;
+    sink->room_bytes = room_bytes;
+    sink->dropped_line = dropped_line;
+    return true;
 }
 
 struct weir_log *weir_log_open(const char *access_path, char *error_text, size_t error_bytes)
@@ -131,14 +224,12 @@ struct weir_log *weir_log_open(const char *access_path, char *error_text, size_t
     if (!log)
         goto out_of_memory;
     log->access_on = access_path != NULL;
-    log->sinks[SINK_MESSAGE].fd = STDERR_FILENO;
-    log->sinks[SINK_ACCESS].fd = fd >= 0 ? fd : STDERR_FILENO;
-    for (int i = 0; i < SINK_COUNT; i++) {
-        log->sinks[i].filling = malloc(LOG_ROOM_BYTES);
-        log->sinks[i].writing = malloc(LOG_ROOM_BYTES);
-        if (!log->sinks[i].filling || !log->sinks[i].writing)
-            goto out_of_memory;
-    }
+    log->sinks[SINK_RECORD].fd = -1;
+    if (!log_sink_open(&log->sinks[SINK_MESSAGE], STDERR_FILENO, LOG_ROOM_BYTES,
+                       log_dropped_line) ||
+        !log_sink_open(&log->sinks[SINK_ACCESS], fd >= 0 ? fd : STDERR_FILENO, LOG_ROOM_BYTES,
+                       log_dropped_line))
+        goto out_of_memory;
     pthread_mutex_init(&log->lock, NULL);
     pthread_cond_init(&log->wanted, NULL);
     if (pthread_create(&log->thread, NULL, log_main, log) == 0)
@@ -165,8 +256,12 @@ void weir_log_close(struct weir_log *log)
     pthread_cond_signal(&log->wanted);
     pthread_mutex_unlock(&log->lock);
     pthread_join(log->thread, NULL);
+    if (log->sinks[SINK_RECORD].dropped_now > 0)
+        log_write_record(log, "", 0);
     if (log->sinks[SINK_ACCESS].fd != STDERR_FILENO)
         close(log->sinks[SINK_ACCESS].fd);
+    if (log->sinks[SINK_RECORD].fd >= 0)
+        close(log->sinks[SINK_RECORD].fd);
     for (int i = 0; i < SINK_COUNT; i++) {
         free(log->sinks[i].filling);
         free(log->sinks[i].writing);
@@ -184,13 +279,49 @@ bool weir_log_access_wanted(const struct weir_log *log)
 void weir_log_access(struct weir_log *log, const char *line, size_t bytes)
 {
     if (weir_log_access_wanted(log))
-        log_append(log, SINK_ACCESS, line, bytes < LOG_LINE_BYTES ? bytes : LOG_LINE_BYTES);
+        log_append(log, SINK_ACCESS, line,
+                   bytes < WEIR_LOG_LINE_BYTES ? bytes : WEIR_LOG_LINE_BYTES, false);
+}
+
+bool weir_log_record_start(struct weir_log *log, int fd, const char *name, const char *begin,
+                           weir_log_dropped_fn *dropped)
+{
+    struct log_sink *sink = &log->sinks[SINK_RECORD];
+    pthread_mutex_lock(&log->lock); /* the helper looks at every sink */
+    bool is_open = log_sink_open(sink, fd, LOG_RECORD_ROOM_BYTES, dropped);
+    log->record_name = name;
+    log->record_begin = begin;
+    pthread_mutex_unlock(&log->lock);
+    return is_open;
+}
+
+bool weir_log_record_wanted(const struct weir_log *log)
+{
+    return log && log->sinks[SINK_RECORD].fd >= 0;
+}
+
+void weir_log_record(struct weir_log *log, const char *line, size_t bytes)
+{
+    WEIR_INVARIANT(bytes > 0 && bytes <= WEIR_LOG_LINE_BYTES && line[bytes - 1] == '\n');
+    if (weir_log_record_wanted(log))
+        log_append(log, SINK_RECORD, line, bytes, true);
+}
+
+void weir_log_record_counts(struct weir_log *log, uint64_t *written, uint64_t *dropped)
+{
+    *written = *dropped = 0;
+    if (!log)
+        return;
+    pthread_mutex_lock(&log->lock);
+    *written = log->sinks[SINK_RECORD].written;
+    *dropped = log->sinks[SINK_RECORD].dropped;
+    pthread_mutex_unlock(&log->lock);
 }
 
 void weir_log_message(struct weir_log *log, enum weir_log_level level, const char *format, ...)
 {
     static const char *const names[] = {"info", "warning", "error"};
-    char line[LOG_LINE_BYTES];
+    char line[WEIR_LOG_LINE_BYTES];
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
@@ -206,12 +337,12 @@ void weir_log_message(struct weir_log *log, enum weir_log_level level, const cha
         if ((unsigned char)line[i] < ' ')
             line[i] = ' ';
     if (log)
-        log_append(log, SINK_MESSAGE, line, used);
+        log_append(log, SINK_MESSAGE, line, used, false);
     else
         dprintf(STDERR_FILENO, "%.*s\n", (int)used, line);
 }
 
 uint64_t weir_log_dropped(const struct weir_log *log)
 {
-    return log ? log->dropped : 0;
+    return log ? log->sinks[SINK_MESSAGE].dropped + log->sinks[SINK_ACCESS].dropped : 0;
 }

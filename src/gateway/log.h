@@ -1,9 +1,9 @@
-/* log: the access log and the gateway's own messages, written by one helper thread.
+/* log: the access log, the recording and the gateway's own messages, written by one helper thread.
  *
  * The loop appends whole lines to a bounded buffer and never waits for a disk or a pipe: when the
  * buffer is full the line is dropped and counted, and the next line that fits says how many were
  * lost. Access lines are JSON, one object a line; messages are "weir: level: text" on standard
- * error. Neither ever holds a credential, a prompt or a completion.
+ * error; record.h says what a recording is. None ever holds a credential, a prompt or a completion.
  *
  * Thread: every function from the loop (and before it starts); the helper is inside. */
 #ifndef WEIR_GATEWAY_LOG_H
@@ -13,21 +13,37 @@
 
 struct weir_log;
 
+#define WEIR_LOG_LINE_BYTES 4096u
+
 /* access_path: NULL: no access log; "-": standard error; else a file, appended to, made 0640.
  * NULL on failure; error_text says what and what to do. */
 struct weir_log *weir_log_open(const char *access_path, char *error_text, size_t error_bytes);
 /* Writes what is left (waiting at most wait_ns for a stuck reader) and stops the thread. */
 void weir_log_close(struct weir_log *log);
 
-/* One access line without its newline; longer than 4 KiB is cut. */
+/* One access line without its newline; longer than WEIR_LOG_LINE_BYTES is cut. */
 void weir_log_access(struct weir_log *log, const char *line, size_t bytes);
 bool weir_log_access_wanted(const struct weir_log *log);
+
+/* A recording's file, from now on: lines go to the end of fd, which must be a plain file and is closed
+ * with the log. begin: the lines that begin a recording; they are not written now, but again
+ * whenever a failed write may have left half a line. dropped: makes the line that says how many were
+ * lost before it; it returns its bytes. name is for messages; all three are kept by pointer. false: out
+ * of memory, and fd stays the caller's. Once, before any line. */
+typedef size_t weir_log_dropped_fn(uint64_t count, char *out, size_t cap);
+WEIR_MUST_USE bool weir_log_record_start(struct weir_log *log, int fd, const char *name,
+                                         const char *begin, weir_log_dropped_fn *dropped);
+/* One line of it, with its newline; at most WEIR_LOG_LINE_BYTES. */
+void weir_log_record(struct weir_log *log, const char *line, size_t bytes);
+bool weir_log_record_wanted(const struct weir_log *log);
+/* Lines in the file, and lines lost (no room in the buffer, or none on the disk), since start. */
+void weir_log_record_counts(struct weir_log *log, uint64_t *written, uint64_t *dropped);
 
 enum weir_log_level { WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR };
 /* log may be NULL: written to standard error at once. */
 void weir_log_message(struct weir_log *log, enum weir_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-uint64_t weir_log_dropped(const struct weir_log *log); /* lines, since start */
+uint64_t weir_log_dropped(const struct weir_log *log); /* access lines and messages, since start */
 
 #endif

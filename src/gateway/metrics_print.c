@@ -128,6 +128,20 @@ PRINT_COUNTER(log_dropped, weir_log_dropped(g->log))
 PRINT_COUNTER(limiters_idle, weir_tenancy_limiters_idle(g->tenancy))
 PRINT_COUNTER(recorded, g->metrics.charged_tok)
 
+static void print_record_written(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    uint64_t written, dropped;
+    weir_log_record_counts(g->log, &written, &dropped);
+    metrics_add(t, "%s %llu\n", name, (unsigned long long)written);
+}
+
+static void print_record_dropped(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
+    uint64_t written, dropped;
+    weir_log_record_counts(g->log, &written, &dropped);
+    metrics_add(t, "%s %llu\n", name, (unsigned long long)dropped);
+}
+
 static void print_enforced(struct metrics_text *t, const char *name, struct weir_gateway *g)
 {
     struct weir_ledger_stats stats;
@@ -513,6 +527,11 @@ static const struct metrics_row metrics_rows[] = {
      "Requests that were not well-formed, too large or too slow, by fault.", print_faults},
     {"weir_log_lines_dropped_total", "counter", "Log lines lost because their reader was too slow.",
      print_log_dropped},
+    {"weir_record_lines_total", "counter", "Requests written to the recording (`record.file`).",
+     print_record_written},
+    {"weir_record_lines_dropped_total", "counter",
+     "Requests that the recording lacks: its disk was too slow, full or failing.",
+     print_record_dropped},
 };
 
 char *weir_metrics_print(struct weir_gateway *g, size_t *bytes)

@@ -6,6 +6,7 @@
  *   forward.c the head that goes upstream
  *   refuse.c  a refusal as an HTTP answer
  *   access.c  its line in the access log
+ *   record.c  its line in the recording
  *   replay.c  what an idempotency key does for a request
  *   budget.c  what becomes of a request whose budget is spent
  *   rollover.c  begins the windows of budgets
@@ -39,6 +40,7 @@
 struct weir_admin;
 struct weir_budget_scope;
 struct weir_gateway;
+struct weir_record;
 
 /* What every head for an upstream has in common, by dialect; see forward.c. */
 struct weir_forward {
@@ -86,11 +88,15 @@ struct weir_request {
     bool is_gone : 1;    /* the client hung up; the call may be drained */
     bool paused : 1;     /* the upstream is not read: the client takes too little */
     bool is_pinned : 1;  /* somebody up the stack still needs the record */
+    bool was_cut : 1;    /* its answer began and was cut */
     bool was_sent : 1;   /* a byte of any of its calls may have reached an upstream */
     uint32_t status;     /* what the client was answered */
     uint32_t key_slot; /* of its idempotency key, while it is the first with it; WEIR_NONE: none */
     uint32_t replay_slot; /* borrowed: it is answered from there; WEIR_NONE: it is not a repeat */
-    uint64_t number;      /* shown as the request id */
+    uint32_t lane;        /* it is served in */
+    uint64_t output_limit_tok;      /* it named; 0: none */
+    struct weir_flow_usage settled; /* what was booked of it; -1: nothing yet */
+    uint64_t number;                /* shown as the request id */
     uint64_t arrived_ns;
     uint64_t drained_bytes; /* read from the upstream after the client was gone */
     struct weir_timer drain_timer;
@@ -122,6 +128,7 @@ struct weir_gateway {
     struct weir_tenancy *tenancy;
     struct weir_routes *routes;
     struct weir_metrics metrics;
+    struct weir_record *record;           /* NULL: nothing is recorded */
     struct weir_idempotency *idempotency; /* NULL: switched off */
     uint8_t idempotency_secret[32];
     struct weir_hook turn_hook;
@@ -155,6 +162,13 @@ void weir_request_id(const struct weir_request *r, char text[static WEIR_REQUEST
 /* access.c: one line of the access log; summary NULL: refused before admission. */
 void weir_request_log(struct weir_request *r, const struct weir_flow_summary *summary,
                       enum weir_refusal refusal);
+
+/* record.c: opens the recording that the configuration names, if any; false: error_text says what is
+ * wrong with it. Then one line for each metered request of a known tenant; as weir_request_log. */
+WEIR_MUST_USE bool weir_record_open(struct weir_gateway *g, char *error_text, size_t error_bytes);
+void weir_record_free(struct weir_gateway *g);
+void weir_request_record(struct weir_request *r, const struct weir_flow_summary *summary,
+                         enum weir_refusal refusal);
 
 void weir_request_pool_free(struct weir_gateway *g);
 

@@ -32,7 +32,8 @@ struct tenancy_entry {
     uint32_t connections, connections_max;   /* max 0: none */
     uint64_t seen_ns;
     uint32_t older, newer; /* ORIGIN_PASSED: by last use */
-    uint32_t uncounted;    /* answers in a row that came to no token */
+    uint32_t lane;
+    uint32_t uncounted; /* answers in a row that came to no token */
     bool has_token_budget;
 };
 
@@ -183,6 +184,7 @@ static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
         if (rules.scope == WEIR_NONE) /* no room now: its use is recorded with the others' */
             rules.scope = t->overflow_scope;
     }
+    t->entries[tenant].lane = rules.lane;
     t->entries[tenant].has_token_budget = scope != WEIR_NONE || rules.tokens.rate_micro_per_s > 0;
     weir_flow_tenant_set(t->g->flow, tenant, &rules, now_ns);
 }
@@ -571,6 +573,11 @@ const char *weir_tenancy_name(const struct weir_tenancy *t, uint32_t tenant)
 const struct weir_config_tenant *weir_tenancy_config(const struct weir_tenancy *t, uint32_t tenant)
 {
     return t->entries[tenant].config;
+}
+
+uint32_t weir_tenancy_lane(const struct weir_tenancy *t, uint32_t tenant)
+{
+    return t->entries[tenant].lane;
 }
 
 uint32_t weir_tenancy_end(const struct weir_tenancy *t)

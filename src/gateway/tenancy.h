@@ -55,6 +55,8 @@ void weir_tenancy_disconnect(struct weir_tenancy *t, uint32_t tenant);
 const char *weir_tenancy_name(const struct weir_tenancy *t, uint32_t tenant);
 /* The configuration's tenant; NULL for those that come from keys or pass-through. */
 const struct weir_config_tenant *weir_tenancy_config(const struct weir_tenancy *t, uint32_t tenant);
+/* The lane of its requests that name none: an index into the configuration's. */
+uint32_t weir_tenancy_lane(const struct weir_tenancy *t, uint32_t tenant);
 /* Indices in use are below this; those without a name are free. */
 uint32_t weir_tenancy_end(const struct weir_tenancy *t);
 uint32_t weir_tenancy_connections(const struct weir_tenancy *t, uint32_t tenant);

@@ -106,6 +106,16 @@ static const struct {
     {UP "ledger: {path: /tmp/x.db, keep_finished: 0}\n",
      "4:42: keep_finished must be a duration (250ms, 5s, 10m, 1h) between 1s and 365d, not '0' "
      "(the unit is missing)\n"},
+    {UP "ledger: /tmp/l.db\nrecord: {file: /tmp/l.db}\n",
+     "5:16: '/tmp/l.db' is a file of the ledger: a recording needs a file of its own\n"},
+    {UP "ledger: /tmp/l.db\nrecord: {file: /tmp/../tmp/l.db-wal}\n",
+     "5:16: '/tmp/../tmp/l.db-wal' is a file of the ledger: a recording needs a file of its own\n"},
+    {UP "log: {access: /tmp/a.log}\nrecord: {file: /tmp/./a.log}\n",
+     "5:16: '/tmp/./a.log' is the access log: a recording needs a file of its own\n"},
+    {UP "record: {file: /tmp}\n",
+     "4:16: '/tmp' is a folder; name a file in it, as in /tmp/record.csv\n"},
+    {UP "record: /tmp/r.csv\n", "4:9: record must be a mapping (\"key: value\")\n"},
+    {UP "record: {path: /tmp/r.csv}\n", "4:10: unknown key 'path' in record\n"},
     {UP "ledger: {file: x}\n", "4:10: unknown key 'file' in ledger\n"},
     {UP "ledger: [x]\n", "4:9: ledger must be text, not a list\n"},
     {UP "ledger:\n", "4:8: ledger has no value; give text, or leave the key out\n"},
@@ -502,6 +512,7 @@ static void config__every_field__arrives_in_the_struct(void **state)
     CHECK_INT(c->scopes[3].fallback_index, 2);
     CHECK_STR(c->ledger.path, "/tmp/everything.db");
     CHECK(!c->ledger.in_memory);
+    CHECK_STR(c->record_file, "/tmp/everything.csv");
     CHECK_INT(c->ledger.keep_finished_ns, 3600 * WEIR_NS_PER_S);
     CHECK_INT(c->ledger.keep_journal_ns, 2 * 86400 * WEIR_NS_PER_S);
     CHECK_INT(c->ledger.keep_usage_ns, 3 * 86400 * WEIR_NS_PER_S);
@@ -701,6 +712,40 @@ static void config__the_ledgers_path__is_absolute(void **state)
     weir_config_free(c);
     unsetenv("WEIR_STATE");
     CHECK(unlink(file) == 0 && rmdir(folder) == 0);
+}
+
+/* It lies beside the configuration, and no other file of weir's may be it: by name or by inode. */
+static void config__the_recordings_path__is_a_file_of_its_own(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weir-config-XXXXXX", file[128], other[128], wanted[128];
+    CHECK(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/weir.yaml", folder);
+    snprintf(other, sizeof other, "%s/same.yaml", folder);
+    snprintf(wanted, sizeof wanted, "%s/r.csv", folder);
+    FILE *out = fopen(file, "w");
+    CHECK(out && fputs(UP "record: {file: r.csv}\n", out) >= 0 && fclose(out) == 0);
+    struct weir_config_problems problems = {0};
+    struct weir_config_source from = {.file = file};
+    struct weir_config *c = weir_config_load(&from, &problems);
+    CHECK(c != NULL);
+    CHECK_STR(c->record_file, wanted);
+    weir_config_free(c);
+
+    CHECK(link(file, other) == 0 && (out = fopen(file, "w")));
+    CHECK(fputs(UP "record: {file: same.yaml}\n", out) >= 0 && fclose(out) == 0);
+    CHECK(!weir_config_load(&from, &problems));
+    CHECK(strstr(problems.list[0].text, "same.yaml' is the configuration: a recording needs"));
+    weir_config_problems_free(&problems);
+
+    setenv("WEIR_STATE", folder, 1);
+    CHECK((out = fopen(file, "w")));
+    CHECK(fputs(UP "ledger: memory\nrecord: {file: admin.token}\n", out) >= 0 && fclose(out) == 0);
+    CHECK(!weir_config_load(&from, &problems));
+    CHECK(strstr(problems.list[0].text, "admin.token' is a file of the state directory"));
+    weir_config_problems_free(&problems);
+    unsetenv("WEIR_STATE");
+    CHECK(unlink(file) == 0 && unlink(other) == 0 && rmdir(folder) == 0);
 }
 
 static void config__no_zone_database__says_so(void **state)
@@ -936,6 +981,7 @@ int main(void)
         cmocka_unit_test(config__warnings__are_told_with_their_place),
         cmocka_unit_test(config__an_error_after_many_warnings__is_told),
         cmocka_unit_test(config__the_ledgers_path__is_absolute),
+        cmocka_unit_test(config__the_recordings_path__is_a_file_of_its_own),
         cmocka_unit_test(config__no_zone_database__says_so),
         cmocka_unit_test(config__nothing_given__is_the_embedded_default),
         cmocka_unit_test(config__quick_flags__make_an_upstream),
