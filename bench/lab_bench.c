@@ -21,6 +21,7 @@ struct run {
     size_t bytes;
     bool is_told;
     struct weir_lab_results results;
+    uint64_t offered;
 };
 
 static void run_once(void *arg)
@@ -32,8 +33,11 @@ static void run_once(void *arg)
         exit(1);
     struct weir_lab *lab = weir_lab_init(mem, r->bytes, &r->store.scenario, 1);
     (void)weir_lab_run(lab, WEIR_NEVER_NS);
-    if (r->is_told)
+    if (r->is_told) {
         r->results = *weir_lab_results(lab);
+        for (uint32_t i = 0; i < r->store.scenario.tenant_count; i++)
+            r->offered += r->results.tenants[i].offered;
+    }
     munmap(mem, r->bytes);
 }
 
@@ -45,13 +49,11 @@ static void run_row(const char *name, const struct weir_lab_controls *controls, 
     r.is_told = is_told;
     if (is_told) {
         const struct weir_lab_results *results = &r.results;
-        uint64_t offered = 0;
+        r.offered = 0;
         run_once(&r);
         r.is_told = false;
-        for (uint32_t i = 0; i < r.store.scenario.tenant_count; i++)
-            offered += results->tenants[i].offered;
         printf("%s: %llu events, %llu requests, %llu steps, %llu tokens, %.0f s, %zu bytes\n", name,
-               (unsigned long long)results->events, (unsigned long long)offered,
+               (unsigned long long)results->events, (unsigned long long)r.offered,
                (unsigned long long)results->upstreams[0].backend.steps,
                (unsigned long long)results->tokens_made, (double)results->now_ns / 1e9, r.bytes);
     }

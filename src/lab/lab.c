@@ -88,6 +88,8 @@ static size_t lab_lay_out(struct weir_lab *lab, unsigned char *mem,
     size_t flow_bytes = weir_flow_bytes(&limits, s->pool_count, s->upstream_count, &s->lanes);
     size_t ledger_bytes = lab_ledger_bytes(s, requests);
     (void)carve(&c, sizeof *lab);
+    struct weir_lab_tenant_results *results =
+        carve(&c, sizeof(struct weir_lab_tenant_results) * s->tenant_count);
     void *flow_mem = carve(&c, flow_bytes);
     void *ledger_mem = carve(&c, ledger_bytes);
     struct lab_request *request_mem = carve(&c, sizeof(struct lab_request) * requests);
@@ -112,6 +114,7 @@ static size_t lab_lay_out(struct weir_lab *lab, unsigned char *mem,
         return c.used;
     lab->s = s;
     lab->at = at;
+    lab->tenant_results = results;
     lab->requests = request_mem;
     lab->requests_max = requests;
     lab->users = users;

@@ -254,7 +254,7 @@ struct weir_lab_results {
     uint64_t traffic_hash; /* over what clients began to send and when, in any order: equal for
                               scenarios that differ in how the gateway and backends treat it */
     uint64_t tokens_made;  /* by all backends */
-    struct weir_lab_tenant_results tenants[WEIR_LAB_TENANTS_MAX];
+    const struct weir_lab_tenant_results *tenants;
     struct weir_lab_upstream_results upstreams[WEIR_LAB_UPSTREAMS_MAX];
     struct weir_lab_scope_results scopes[WEIR_LAB_SCOPES_MAX];
     struct weir_lab_gap_results gaps[WEIR_LAB_POOLS_MAX][WEIR_LANES_MAX];

@@ -123,7 +123,7 @@ void weir_lab_default(struct weir_lab_store *store, const struct weir_lab_contro
         .first_byte_max_ns = 120 * WEIR_NS_PER_S,
         .total_max_ns = 3600 * WEIR_NS_PER_S,
         .bin_ns = WEIR_NS_PER_S,
-        .waiters_max = 10000,
+        .waiters_max = 2000, /* more than come in a minute, and little memory for a page */
         .lanes = {.lane_count = c->has_lanes ? 2 : 1, .floor_percent = {0, c->has_lanes ? 5 : 0}},
         .model = {.output_default_tok = 4096, .image_tok = 1000, .file_tok = 3000},
         .upstreams = &store->upstream,

@@ -158,6 +158,7 @@ struct weir_lab {
     uint64_t scope_settled_tok[WEIR_LAB_SCOPES_MAX];
     struct lab_batch batch, gathering;
     struct lab_tenant tenants[WEIR_LAB_TENANTS_MAX];
+    struct weir_lab_tenant_results *tenant_results; /* apart: a histogram is large */
     struct lab_upstream upstreams[WEIR_LAB_UPSTREAMS_MAX];
     struct weir_lab_gap_bin *gap_bins[WEIR_LAB_POOLS_MAX][WEIR_LANES_MAX];
     uint64_t bin_end_ns;
@@ -179,7 +180,7 @@ static inline const struct weir_lab_tenant *lab_rules(const struct weir_lab *lab
 
 static inline struct weir_lab_tenant_results *lab_tenant(struct weir_lab *lab, uint32_t tenant)
 {
-    return &lab->results.tenants[tenant];
+    return &lab->tenant_results[tenant];
 }
 
 /* --- lab.c --- */

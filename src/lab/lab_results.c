@@ -31,9 +31,10 @@ void lab_note_offered(struct weir_lab *lab, const struct lab_want *want)
 void lab_results_start(struct weir_lab *lab)
 {
     lab->results.hash = HASH_START;
+    lab->results.tenants = lab->tenant_results;
     lab->results.bin_ns = lab->s->bin_ns;
     for (uint32_t i = 0; i < lab->s->tenant_count; i++)
-        lab->results.tenants[i].bins = lab->tenants[i].bins;
+        lab->tenant_results[i].bins = lab->tenants[i].bins;
     for (uint32_t i = 0; i < lab->s->upstream_count; i++)
         lab->results.upstreams[i].bins = lab->upstreams[i].bins;
     for (uint32_t pool = 0; pool < lab->s->pool_count; pool++)
@@ -284,9 +285,8 @@ void lab_results_fill(struct weir_lab *lab)
     struct weir_lab_results *results = &lab->results;
     results->now_ns = lab->now_ns;
     for (uint32_t i = 0; i < lab->s->tenant_count; i++) {
-        struct weir_lab_tenant_results *t = &results->tenants[i];
         tenant_sum(lab, i);
-        t->alive = lab->tenants[i].alive;
+        lab->tenant_results[i].alive = lab->tenants[i].alive;
     }
     lab_upstreams_seen(lab, true);
     bins_end(lab, lab->now_ns);
