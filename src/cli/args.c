@@ -61,6 +61,15 @@ static bool take_flag(const struct cli_command *command, int argc, char **argv, 
         fprintf(stderr, "%s: %s takes no value\n", command->name, option->flag);
         return false;
     }
+    if (command->many && strcmp(option->flag, command->many) == 0) {
+        if (args->many_count == CLI_MANY_MAX) {
+            fprintf(stderr, "%s: %s is given more than %d times\n", command->name, option->flag,
+                    CLI_MANY_MAX);
+            return false;
+        }
+        args->many[args->many_count++] = value;
+        return true;
+    }
     if (args->values[index]) {
         fprintf(stderr, "%s: %s is given twice\n", command->name, option->flag);
         return false;

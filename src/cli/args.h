@@ -26,15 +26,18 @@ struct cli_command {
     const struct cli_option *options;
     size_t options_count;
     uint32_t words_max; /* arguments that are no flags */
+    const char *many;   /* the flag that may be given several times; NULL: none */
 };
 
-enum { CLI_WORDS_MAX = 64, CLI_OPTIONS_MAX = 32 };
+enum { CLI_WORDS_MAX = 64, CLI_OPTIONS_MAX = 32, CLI_MANY_MAX = 64 };
 
 struct cli_args {
     const char
         *values[CLI_OPTIONS_MAX]; /* of each option: NULL not given; "" a switch that is on */
     const char *words[CLI_WORDS_MAX];
     uint32_t words_count;
+    const char *many[CLI_MANY_MAX]; /* values of the flag that may be given several times */
+    uint32_t many_count;
 };
 
 enum cli_parsed {

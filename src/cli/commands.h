@@ -13,6 +13,7 @@ int cli_check(int argc, char **argv);
 int cli_fair(int argc, char **argv);
 int cli_mock(int argc, char **argv);
 int cli_key(int argc, char **argv);
+int cli_lab(int argc, char **argv);
 int cli_ledger(int argc, char **argv);
 
 /* Prints every problem as file:line:column: text. */

@@ -21,6 +21,7 @@ static const struct {
     {"key", cli_key, "make, list and revoke weir keys"},
     {"ledger", cli_ledger, "show, change and check the budgets"},
     {"fair", cli_fair, "prove offline how far a scheduler is from fair"},
+    {"lab", cli_lab, "run a setup against synthetic or recorded traffic, in simulated time"},
     {"version", print_version, "print the version"},
     {"help", print_help, "print this, or the help of a command"},
 };

@@ -110,7 +110,8 @@ static void warn_of_slip(struct weir_loader *loader, const struct weir_config_tr
                          t->name, near);
 }
 
-static void finish_traffic(struct weir_loader *loader, const struct weir_names *tenants)
+static void finish_traffic(struct weir_loader *loader, const struct weir_names *upstreams,
+                           const struct weir_names *tenants)
 {
     struct weir_config_traffic *traffic = &loader->config->traffic;
     struct weir_names names =
@@ -122,6 +123,9 @@ static void finish_traffic(struct weir_loader *loader, const struct weir_names *
         t->tenant_index = t->name ? weir_names_find(tenants, t->name) : WEIR_NONE;
         if (t->name && t->tenant_index == WEIR_NONE)
             warn_of_slip(loader, t, &names);
+        if (t->upstream)
+            t->upstream_index =
+                weir_names_resolve(loader, &t->upstream, t->upstream, upstreams, "upstream");
         check_tenant(loader, t);
     }
     refuse_if(loader, traffic->run_ns && traffic->run_ns < traffic->time_ns, &traffic->run_ns,
@@ -171,6 +175,6 @@ static void finish_backends(struct weir_loader *loader, const struct weir_names 
 void weir_config_finish_lab(struct weir_loader *loader, const struct weir_names *upstreams,
                             const struct weir_names *tenants)
 {
-    finish_traffic(loader, tenants);
+    finish_traffic(loader, upstreams, tenants);
     finish_backends(loader, upstreams);
 }

@@ -51,8 +51,10 @@ struct weir_config_burst {
 
 struct weir_config_traffic_tenant {
     const char *name; /* of `tenants`, or another: a tenant with every setting at its default */
-    uint32_t tenant_index; /* into tenants, WEIR_NONE: another */
-    bool sends;            /* false: as if it were not there */
+    uint32_t tenant_index;   /* into tenants, WEIR_NONE: another */
+    bool sends;              /* false: as if it were not there */
+    const char *upstream;    /* NULL: the first */
+    uint32_t upstream_index; /* into upstreams */
     enum weir_config_arrivals arrivals;
     struct weir_config_rate rate; /* POISSON, EVEN */
     uint32_t users;               /* CLOSED */

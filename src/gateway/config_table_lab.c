@@ -88,6 +88,8 @@ static const struct weir_field traffic_tenant_fields[] = {
              "name: a tenant with the defaults of all of these."},
     {"sends", BOOL(weir_config_traffic_tenant, sends), .preset = "true",
      .help = "false leaves it out: to switch a tenant off and on."},
+    {"upstream", NAME(weir_config_traffic_tenant, upstream), .derived = "the first",
+     .help = "Its requests go to the pool that this upstream is in."},
     {"arrivals",
      CHOICE(weir_config_traffic_tenant, arrivals, enum weir_config_arrivals, arrivals_choices),
      .preset = "poisson",

@@ -80,6 +80,8 @@ static const struct {
      SAY("6:34", "growth must be a whole number between 2 and 100000, or 0 for off, not '1'")},
     {T "  - {name: x, arrivals: trace, growth: 5, prompt: 1..2}\n",
      SAY("6:40", "growth does not go with arrivals: trace, which has its lengths")},
+    {T "  - {name: x, rate: 1/s, upstream: aa}\n",
+     SAY("6:36", "there is no upstream 'aa'")},
     {T "  - {name: x, rate: 1/s, client: skd}\n",
      SAY("6:34", "client must be one of none, sdk, not 'skd'; did you mean 'sdk'?")},
     {T "  - {name: x, rate: 1/s, client: {retires: 2}}\n",

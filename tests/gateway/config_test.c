@@ -368,6 +368,8 @@ static void check_lab(const struct weir_config *c)
     CHECK_INT(t[1].client.retries, 2);
     CHECK(t[1].client.obeys_hint && t[1].is_stream && !t[1].sends);
     CHECK_INT(t[2].arrivals, WEIR_CONFIG_ARRIVALS_TRACE);
+    CHECK_INT(t[2].upstream_index, 3);
+    CHECK_INT(t[1].upstream_index, 0);
     CHECK_INT(c->backends_count, 2);
     const struct weir_config_backend *b = c->backends;
     CHECK_INT(b->upstream_index, 0);

@@ -1,0 +1,71 @@
+/* lab_figures: what a run came to, as figures with names and units; and several runs' mean with how
+ * sure it is. One table of figures is behind the tables, CSV and JSON. Thread: any. */
+#ifndef WEIR_CLI_LAB_FIGURES_H
+#define WEIR_CLI_LAB_FIGURES_H
+
+#include "cli/lab_map.h"
+
+/* Of each tenant, and of all together. A figure that there is none of (a percentile of nothing) is NaN. */
+enum lab_figure {
+    LAB_SENT,
+    LAB_FINISHED,
+    LAB_REFUSED,
+    LAB_FAILED,
+    LAB_RETRIES,
+    LAB_WAIT_P50,
+    LAB_WAIT_P95,
+    LAB_WAIT_P99,
+    LAB_FIRST_P50,
+    LAB_FIRST_P95,
+    LAB_TOKENS,
+    LAB_WORK_SHARE,
+    LAB_GOOD,
+    LAB_GOOD_RATE,
+    LAB_FIGURES
+};
+
+/* Of the run as a whole. */
+enum lab_whole {
+    LAB_BUSY,
+    LAB_IN_FLIGHT,
+    LAB_LOST,
+    LAB_TRIPS,
+    LAB_GAP,
+    LAB_GAP_BOUND,
+    LAB_JAIN,
+    LAB_WHOLES
+};
+
+enum lab_unit { LAB_UNIT_COUNT, LAB_UNIT_SECONDS, LAB_UNIT_RATE, LAB_UNIT_PERCENT, LAB_UNIT_INDEX };
+
+struct lab_figure_row {
+    const char *key;   /* in JSON and CSV */
+    const char *title; /* in tables */
+    enum lab_unit unit;
+    bool is_headline; /* shown for several seeds, and where setups are compared */
+    const char *help;
+};
+extern const struct lab_figure_row lab_figure_rows[LAB_FIGURES];
+extern const struct lab_figure_row lab_whole_rows[LAB_WHOLES];
+
+struct lab_figures {
+    double tenants[WEIR_LAB_TENANTS_MAX + 1][LAB_FIGURES]; /* behind the tenants: all together */
+    double whole[LAB_WHOLES];
+};
+
+void lab_figures_of(const struct lab_map *map, const struct weir_lab_results *results,
+                    struct lab_figures *figures);
+
+/* The figures of all together: row scenario.tenant_count. */
+
+/* Mean and half the width of its 95 % confidence interval (Student's t; NaN for fewer than two). */
+struct lab_mean {
+    double mean, half;
+    uint32_t count; /* values that were numbers */
+};
+struct lab_mean lab_mean_of(const double *values, size_t count);
+
+/* Student's t, two-sided 95 %, for so many degrees of freedom (1 or more). */
+double lab_student_t(uint32_t degrees);
+
+#endif

@@ -1,0 +1,138 @@
+#include "cli/lab_run.h"
+
+#include "cli/commands.h"
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupts;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    if (++interrupts > 1)
+        _exit(130);
+}
+
+void lab_run_catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool lab_run_is_interrupted(void)
+{
+    return interrupts > 0;
+}
+
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void lab_run_progress(const char *text)
+{
+    static uint64_t last_ms;
+    static bool is_shown;
+    if (last_ms == 0)
+        last_ms = clock_ms(); /* what is over in 0.2 s shows nothing */
+    if (!isatty(STDERR_FILENO) || (*text && clock_ms() - last_ms < 200) || (!*text && !is_shown))
+        return;
+    last_ms = clock_ms();
+    is_shown = *text != '\0';
+    fprintf(stderr, "\r\033[K%s", text);
+}
+
+/* ---- the recording ---- */
+
+struct recorder {
+    FILE *out;
+    const struct lab_setup *setup;
+    bool failed;
+};
+
+static void record_entry(void *user, const struct weir_trace_entry *entry)
+{
+    struct recorder *r = user;
+    char line[WEIR_TRACE_LINE_BYTES];
+    const char *lane = entry->lane < r->setup->config->lanes_count
+                           ? r->setup->config->lanes[entry->lane].name
+                           : "";
+    size_t bytes = weir_trace_line(entry, r->setup->map->tenants[entry->tenant].name, lane, "lab",
+                                   line, sizeof line);
+    r->failed = fwrite(line, 1, bytes, r->out) != bytes || r->failed;
+}
+
+static bool start_recording(struct recorder *r)
+{
+    char head[WEIR_TRACE_HEADER_BYTES];
+    size_t bytes = weir_trace_header(0, head, sizeof head);
+    return fwrite(head, 1, bytes, r->out) == bytes;
+}
+
+/* ---- the run ---- */
+
+static void show_progress(const struct lab_run *run, const char *what, uint64_t until_ns,
+                          uint64_t traffic_ns)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%s: %llu s of %llu s", what,
+             (unsigned long long)(until_ns / WEIR_NS_PER_S),
+             (unsigned long long)(traffic_ns / WEIR_NS_PER_S));
+    (void)run;
+    lab_run_progress(text);
+}
+
+bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t seed,
+                  const char *what, FILE *record)
+{
+    const struct weir_lab_scenario *s = &setup->map->scenario;
+    struct recorder recorder = {.out = record, .setup = setup};
+    lab_run_free(run);
+    run->seed = seed;
+    run->memory_bytes = weir_lab_bytes(s);
+    run->memory = mmap(NULL, run->memory_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (run->memory == MAP_FAILED) {
+        run->memory = NULL;
+        fprintf(stderr,
+                "weir lab: this setup needs %zu MiB of memory, more than there is; lower "
+                "limits.waiters\n",
+                run->memory_bytes >> 20);
+        return false;
+    }
+    struct weir_lab *lab = weir_lab_init(run->memory, run->memory_bytes, s, seed);
+    if (record) {
+        recorder.failed = !start_recording(&recorder);
+        weir_lab_on_ended(lab, record_entry, &recorder);
+    }
+    uint64_t until_ns = 0;
+    bool goes_on = true;
+    while (goes_on && !lab_run_is_interrupted() && !recorder.failed) {
+        until_ns += WEIR_NS_PER_S;
+        goes_on = weir_lab_run(lab, until_ns);
+        if (what)
+            show_progress(run, what, until_ns, s->traffic_ns);
+    }
+    run->is_stopped = goes_on;
+    run->results = weir_lab_results(lab);
+    lab_run_progress("");
+    if (recorder.failed)
+        fprintf(stderr, "weir lab: the recording could not be written: %s\n", strerror(errno));
+    return !recorder.failed;
+}
+
+void lab_run_free(struct lab_run *run)
+{
+    if (run->memory)
+        munmap(run->memory, run->memory_bytes);
+    *run = (struct lab_run){0};
+}

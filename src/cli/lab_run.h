@@ -1,0 +1,34 @@
+/* lab_run: one run of the model, in memory of its own, until it is over or the user has had enough.
+ * Thread: main. */
+#ifndef WEIR_CLI_LAB_RUN_H
+#define WEIR_CLI_LAB_RUN_H
+
+#include "cli/lab_setup.h"
+
+#include <stdio.h>
+
+/* Start from {0}. */
+struct lab_run {
+    const struct weir_lab_results *results; /* valid until lab_run_free */
+    uint64_t seed;
+    bool is_stopped; /* by the user, before its end */
+    void *memory;
+    size_t memory_bytes;
+};
+
+/* The first Ctrl-C from here on stops runs, the second ends the process with status 130. */
+void lab_run_catch_interrupts(void);
+/* Whether there was one. */
+bool lab_run_is_interrupted(void);
+
+/* what: shown on a terminal while it takes long; NULL: nothing is. record: each request that ends is
+ * written there as a line of a recording, whose head is written too; NULL: not.
+ * Fails:  false, said: no memory, or the recording could not be written. */
+WEIR_MUST_USE bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t seed,
+                                const char *what, FILE *record);
+void lab_run_free(struct lab_run *run);
+
+/* The progress line: shown on a terminal only, every 0.2 s at most; "" takes it away. */
+void lab_run_progress(const char *text);
+
+#endif

@@ -1,0 +1,164 @@
+#include "cli/lab_show.h"
+
+#include "cli/chart.h"
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A run over time: how long the queue was waited in, who was served how much, what was in flight, and
+ * what was refused. */
+
+enum { SHOWN_MAX = 8, CHARTS = 4, SERIES_MAX = SHOWN_MAX + 2 * WEIR_LAB_UPSTREAMS_MAX };
+
+struct picture {
+    const struct lab_setup *setup;
+    const struct weir_lab_results *results;
+    uint32_t points;
+    double *times; /* the middle of each bin, and behind them their ends */
+    uint32_t shown[SHOWN_MAX];
+    uint32_t shown_count;
+    double *room; /* points for each series of each chart */
+    size_t room_used;
+    struct cli_chart_series series[CHARTS][SERIES_MAX];
+    size_t counts[CHARTS];
+    char names[2 * WEIR_LAB_UPSTREAMS_MAX][WEIR_LAB_NAME_BYTES + 16];
+};
+
+static double *add_series(struct picture *p, int chart, const char *name, const double *times,
+                          bool is_dashed, bool is_step)
+{
+    double *values = p->room + p->room_used;
+    p->room_used += p->points;
+    p->series[chart][p->counts[chart]++] = (struct cli_chart_series){.name = name,
+                                                                     .x = times,
+                                                                     .y = values,
+                                                                     .count = p->points,
+                                                                     .is_dashed = is_dashed,
+                                                                     .is_step = is_step};
+    return values;
+}
+
+static double tenant_work(const struct picture *p, uint32_t t)
+{
+    const struct weir_pool_rules *pool = &p->setup->map->pools[p->setup->map->tenants[t].pool];
+    const struct weir_lab_tenant_results *r = &p->results->tenants[t];
+    return (double)pool->work_input * (double)r->prompt_tok +
+           (double)pool->work_output * (double)r->output_tok;
+}
+
+/* The tenants with the most work, in the order of the file. */
+static void choose_tenants(struct picture *p)
+{
+    uint32_t count = p->setup->map->scenario.tenant_count;
+    for (uint32_t t = 0; t < count; t++) {
+        uint32_t larger = 0;
+        for (uint32_t other = 0; other < count; other++)
+            larger += tenant_work(p, other) > tenant_work(p, t) ||
+                      (tenant_work(p, other) == tenant_work(p, t) && other < t);
+        if (larger < SHOWN_MAX)
+            p->shown[p->shown_count++] = t;
+    }
+}
+
+static void add_tenant(struct picture *p, uint32_t t)
+{
+    const char *name = p->setup->map->tenants[t].name;
+    const struct weir_pool_rules *pool = &p->setup->map->pools[p->setup->map->tenants[t].pool];
+    const struct weir_lab_tenant_bin *bins = p->results->tenants[t].bins;
+    double bin_s = (double)p->results->bin_ns / 1e9, sum = 0;
+    const double *ends = p->times + p->points;
+    double *wait = add_series(p, 0, name, p->times, false, false);
+    double *work = add_series(p, 1, name, ends, false, false);
+    double *refused = NULL;
+    for (uint32_t i = 0; i < p->points && !refused; i++)
+        if (bins[i].refused)
+            refused = add_series(p, 3, name, p->times, false, false);
+    for (uint32_t i = 0; i < p->points; i++) {
+        wait[i] = (double)bins[i].wait_max_ns / 1e9;
+        sum += (double)pool->work_input * (double)bins[i].prompt_tok +
+               (double)pool->work_output * (double)bins[i].output_tok;
+        work[i] = sum;
+        if (refused)
+            refused[i] = bins[i].refused / bin_s;
+    }
+}
+
+static void add_upstream(struct picture *p, uint32_t u)
+{
+    const struct weir_lab_upstream_bin *bins = p->results->upstreams[u].bins;
+    const char *name = p->setup->map->upstreams[u].name;
+    double bin_ns = (double)p->results->bin_ns;
+    snprintf(p->names[2 * u], sizeof p->names[0], "in flight at %s", name);
+    snprintf(p->names[2 * u + 1], sizeof p->names[0], "limit of %s", name);
+    double *in_flight = add_series(p, 2, p->names[2 * u], p->times, false, false);
+    double *limit = add_series(p, 2, p->names[2 * u + 1], p->times, true, false);
+    for (uint32_t i = 0; i < p->points; i++) {
+        /* The last bin is not whole: what it holds is of the part that was. */
+        double length_ns = fmin(bin_ns, (double)p->results->now_ns - bin_ns * i);
+        in_flight[i] = length_ns > 0 ? (double)bins[i].in_flight_ns / length_ns : NAN;
+        limit[i] = length_ns > 0 ? (double)bins[i].permits_ns / length_ns : NAN;
+    }
+}
+
+static bool fill(struct picture *p)
+{
+    size_t all = (size_t)CHARTS * SERIES_MAX * (p->points + 1u);
+    p->times = calloc(2 * ((size_t)p->points + 1), sizeof *p->times);
+    p->room = calloc(all, sizeof *p->room);
+    if (!p->times || !p->room)
+        return false;
+    double bin_s = (double)p->results->bin_ns / 1e9;
+    for (uint32_t i = 0; i < p->points; i++) {
+        p->times[i] = bin_s * (i + 0.5);
+        p->times[p->points + i] = bin_s * (i + 1);
+    }
+    choose_tenants(p);
+    for (uint32_t i = 0; i < p->shown_count; i++)
+        add_tenant(p, p->shown[i]);
+    for (uint32_t u = 0; u < p->setup->map->scenario.upstream_count; u++)
+        add_upstream(p, u);
+    return true;
+}
+
+static bool write_picture(const struct picture *p, uint64_t seed, FILE *out)
+{
+    char title[700], note[160] = "";
+    uint32_t count = p->setup->map->scenario.tenant_count;
+    snprintf(title, sizeof title, "%s%s%s (seed %llu)", p->setup->name,
+             *p->setup->changes ? " with " : "", p->setup->changes, (unsigned long long)seed);
+    if (p->shown_count < count)
+        snprintf(note, sizeof note, "The %u of %u tenants with the most work.", p->shown_count,
+                 count);
+    const struct cli_chart charts[CHARTS] = {
+        {"Longest wait in the queue", *note ? note : NULL, "seconds since the start",
+         "seconds, of the requests dispatched in a bin", p->series[0], p->counts[0]},
+        {"Work served so far", NULL, "seconds since the start",
+         "prompt and output tokens, weighted as fairness counts them", p->series[1], p->counts[1]},
+        {"Requests in flight", NULL, "seconds since the start", "requests", p->series[2],
+         p->counts[2]},
+        {"Refused requests", lab_note, "seconds since the start", "a second", p->series[3],
+         p->counts[3]}};
+    return cli_chart_write(out, title, charts, CHARTS);
+}
+
+int lab_show_svg(const struct lab_setup *setup, const struct lab_run *run, const char *path)
+{
+    static struct picture picture; /* large */
+    picture = (struct picture){
+        .setup = setup, .results = run->results, .points = run->results->bin_count};
+    bool is_stdout = strcmp(path, "-") == 0, done = false;
+    errno = 0;
+    FILE *out = is_stdout ? stdout : fopen(path, "w");
+    if (out && fill(&picture))
+        done = write_picture(&picture, run->seed, out);
+    if (out && !is_stdout && fclose(out) != 0)
+        done = false;
+    if (!done)
+        fprintf(stderr, "weir lab: %s cannot be written: %s\n", path, strerror(errno));
+    free(picture.times);
+    free(picture.room);
+    return done ? CLI_DONE_STATUS : CLI_FAULT_STATUS;
+}
