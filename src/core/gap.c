@@ -45,6 +45,8 @@ struct gap_lane {
     uint64_t drop;           /* largest of any tenant's, per weight, in the running slice */
     uint64_t drop_ever;      /* in those before */
     uint64_t drop_untracked; /* of those that are not tracked, since all were */
+    uint64_t ahead_ever;     /* vtc: the largest `ahead` of any tenant, per weight */
+    bool has_rejoined;       /* drr-cost: a tenant came because a request was put back */
     uint64_t quantum[RING];
     struct weir_gap_window windows[WEIR_GAP_WINDOWS];
 };
@@ -154,6 +156,14 @@ static void entry_begin(const struct weir_gap *g, struct gap_lane *l, const stru
     e->refunds = known_drop(l);
 }
 
+/* vtc: nobody's counter is further above the level than ahead_ever, and never was; so far can the
+ * level fall where the order runs empty unserved, or takes back one that had left. */
+static void note_ahead(struct gap_lane *l, const struct gap_row *r)
+{
+    if ((unsigned __int128)l->ahead_ever * row_weight(r) < (unsigned __int128)r->ahead)
+        l->ahead_ever = per_weight_ceil(r->ahead, row_weight(r));
+}
+
 static void track(const struct weir_gap *g, struct gap_lane *l, struct gap_row *r, uint32_t tenant)
 {
     if (l->tracked == g->entries_max)
@@ -194,6 +204,13 @@ static void leave(struct gap_lane *l, struct gap_row *r)
     r->entry_1 = 0;
 }
 
+static void leave_unserved(struct gap_lane *l, struct gap_row *r)
+{
+    leave(l, r);
+    if (l->backlogged == 0 && l->policy == WEIR_SCHED_VTC)
+        l->drop_ever = weir_max_u64(l->drop_ever, l->ahead_ever);
+}
+
 /* One that found no place when it came has one as soon as there is. */
 static void track_late(const struct weir_gap *g, struct gap_lane *l, struct gap_row *r,
                        uint32_t tenant)
@@ -222,15 +239,16 @@ static void row_grow(const struct weir_gap *g, struct gap_lane *l, struct gap_ro
         l->entries[r->entry_1 - 1].since = g->slice + 1;
 }
 
-/* was_backlogged: before this. Returns what is taken back of what its present stretch counts. */
 static void row_shrink(struct gap_lane *l, struct gap_row *r, int64_t amount)
 {
-    int64_t counted = is_backlogged(r) ? weir_min_i64(amount, r->served) : amount;
+    int64_t counted = amount;
+    /* Under drr a request put back is made up for, whenever it was sent. */
+    if (is_backlogged(r) && l->policy != WEIR_SCHED_DRR)
+        counted = weir_min_i64(amount, r->served);
     if (is_backlogged(r))
         r->served -= counted;
     r->ahead = weir_max_i64(0, r->ahead - counted);
-    /* Under drr a request put back is made up for, whenever it was sent. */
-    r->drop = clamp_up(r->drop + (l->policy == WEIR_SCHED_DRR ? amount : counted));
+    r->drop = clamp_up(r->drop + counted);
     uint64_t drop = per_weight_ceil(r->drop, row_weight(r));
     l->drop = weir_max_u64(l->drop, drop);
     if (is_backlogged(r) && !r->entry_1)
@@ -244,6 +262,13 @@ static int64_t charge_of(const struct gap_lane *l, uint64_t work_uwork)
     return (int64_t)weir_max_u64(1, weir_min_u64(work_uwork, (uint64_t)WEIR_SCHED_WORK_MAX_UWORK));
 }
 
+/* An amount that is to stay the same per weight. */
+static int64_t reweigh(int64_t amount, uint32_t weight, uint32_t before)
+{
+    uint64_t scaled = weir_muldiv_ceil((uint64_t)amount, weight, before);
+    return (int64_t)weir_min_u64(scaled, (uint64_t)AHEAD_MAX);
+}
+
 void weir_gap_set_weight(struct weir_gap *g, uint32_t lane, uint32_t tenant, uint32_t weight)
 {
     struct gap_lane *l = lane_at(g, lane);
@@ -252,13 +277,11 @@ void weir_gap_set_weight(struct weir_gap *g, uint32_t lane, uint32_t tenant, uin
     if (before == weight)
         return;
     r->weight = weight & 1023;
-    /* What it is ahead by and has dropped was counted per weight: it stays so. */
-    r->ahead = clamp_up((int64_t)weir_min_u64(weir_muldiv_ceil((uint64_t)r->ahead, weight, before),
-                                              (uint64_t)AHEAD_MAX));
-    r->drop = clamp_up((int64_t)weir_min_u64(weir_muldiv_ceil((uint64_t)r->drop, weight, before),
-                                             (uint64_t)AHEAD_MAX));
-    r->served = clamp_up((int64_t)weir_min_u64(
-        weir_muldiv_floor((uint64_t)r->served, weight, before), (uint64_t)AHEAD_MAX));
+    if (l->policy != WEIR_SCHED_DRR) { /* there a request is one, whatever the turn */
+        r->ahead = reweigh(r->ahead, weight, before);
+        r->drop = reweigh(r->drop, weight, before);
+        r->served = reweigh(r->served, weight, before);
+    }
     if (r->entry_1)
         entry_begin(g, l, r);
 }
@@ -285,7 +308,7 @@ void weir_gap_remove(struct weir_gap *g, uint32_t lane, uint32_t tenant)
     WEIR_INVARIANT(r->items > 0);
     r->items--;
     if (r->items == 0 && !r->is_suspended)
-        leave(l, r);
+        leave_unserved(l, r);
 }
 
 void weir_gap_take(struct weir_gap *g, uint32_t lane, uint32_t tenant, uint64_t work_uwork)
@@ -295,6 +318,7 @@ void weir_gap_take(struct weir_gap *g, uint32_t lane, uint32_t tenant, uint64_t 
     WEIR_INVARIANT(is_backlogged(r));
     int64_t amount = charge_of(l, work_uwork);
     r->ahead = l->policy == WEIR_SCHED_DRR ? 0 : amount;
+    note_ahead(l, r);
     if (r->items == 1) {
         r->drop = weir_max_i64(0, r->drop - amount);
         r->items = 0;
@@ -314,8 +338,12 @@ void weir_gap_put_back(struct weir_gap *g, uint32_t lane, uint32_t tenant, uint6
     struct gap_row *r = row_at(g, l, tenant);
     row_shrink(l, r, charge_of(l, work_uwork));
     r->items++;
-    if (r->items == 1 && !r->is_suspended)
-        arrive(g, l, r, tenant);
+    if (r->items > 1 || r->is_suspended)
+        return;
+    if (l->policy == WEIR_SCHED_VTC && l->backlogged > 0)
+        l->drop = weir_max_u64(l->drop, l->ahead_ever);
+    l->has_rejoined = true;
+    arrive(g, l, r, tenant);
 }
 
 void weir_gap_correct(struct weir_gap *g, uint32_t lane, uint32_t tenant, int64_t delta_uwork)
@@ -331,6 +359,7 @@ void weir_gap_correct(struct weir_gap *g, uint32_t lane, uint32_t tenant, int64_
         return;
     }
     r->ahead = clamp_up(r->ahead + delta);
+    note_ahead(l, r);
     row_grow(g, l, r, delta);
 }
 
@@ -339,7 +368,7 @@ void weir_gap_suspend(struct weir_gap *g, uint32_t lane, uint32_t tenant)
     struct gap_lane *l = lane_at(g, lane);
     struct gap_row *r = row_at(g, l, tenant);
     if (is_backlogged(r))
-        leave(l, r);
+        leave_unserved(l, r);
     r->is_suspended = 1;
 }
 
@@ -467,6 +496,16 @@ static void window_judge(struct gap_lane *l, struct weir_gap_window *w,
     w->gap_uwork = normalise((uint64_t)(most->per_weight - least->per_weight), weight_min);
 }
 
+/* Rounds visit tenants in one order, so one quantum covers both ends; but who comes back with a
+ * request put back has its turn out of that order. */
+static uint64_t window_quantum(const struct weir_gap *g, const struct gap_lane *l, uint64_t first)
+{
+    uint64_t before = l->quantum[first % RING], after = l->quantum[(g->slice + 1) % RING];
+    if (l->policy == WEIR_SCHED_DRR_COST && l->has_rejoined)
+        return before + after;
+    return weir_max_u64(before, after);
+}
+
 static void window_close(const struct weir_gap *g, struct gap_lane *l, struct weir_gap_window *w)
 {
     struct gap_value values[WEIR_GAP_TRACKED_MAX];
@@ -478,8 +517,7 @@ static void window_close(const struct weir_gap *g, struct gap_lane *l, struct we
                                   .behind = WEIR_NONE,
                                   .broken = w->broken};
     if (count >= 2)
-        window_judge(l, w, values, count,
-                     weir_max_u64(l->quantum[first % RING], l->quantum[(g->slice + 1) % RING]));
+        window_judge(l, w, values, count, window_quantum(g, l, first));
 }
 
 /* The running slice ends: what the lane's tenants have come to is kept as its end. */

@@ -70,6 +70,8 @@ void weir_sched_set_weight(struct weir_sched *s, uint32_t tenant, uint32_t weigh
 {
     WEIR_INVARIANT(weight >= 1 && weight <= WEIR_SCHED_WEIGHT_MAX);
     struct sched_tenant *t = sched_tenant(s, tenant);
+    if (weight == sched_weight(t))
+        return; /* nor is a turn made up for a request put back lost */
     t->weight = weight;
     t->rest = (uint32_t)weir_min_u64(t->rest, weight - 1);
     t->turns_left = (uint32_t)weir_min_u64(t->turns_left, weight);

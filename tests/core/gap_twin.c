@@ -43,10 +43,11 @@ static void come(struct state *s, uint64_t slice)
 
 static void take_back(const struct gap_twin *twin, struct state *s, int64_t amount)
 {
-    int64_t counted = s->is_backlogged ? least(amount, s->served) : amount;
+    bool is_clamped = s->is_backlogged && twin->policy != WEIR_SCHED_DRR;
+    int64_t counted = is_clamped ? least(amount, s->served) : amount;
     s->served -= s->is_backlogged ? counted : 0;
     s->ahead = most(0, s->ahead - counted);
-    s->level -= twin->policy == WEIR_SCHED_DRR ? amount : counted;
+    s->level -= counted;
 }
 
 static void add(struct state *s, int64_t amount)
@@ -57,13 +58,14 @@ static void add(struct state *s, int64_t amount)
         s->served += amount;
 }
 
-static void reweigh(struct state *s, int64_t weight, uint64_t slice)
+static void reweigh(const struct gap_twin *twin, struct state *s, int64_t weight, uint64_t slice)
 {
     if (s->weight == weight)
         return;
     s->ahead = ceil_of(s->ahead * weight, s->weight);
-    s->served = s->served * weight / s->weight;
-    s->peak = s->level + ceil_of((s->peak - s->level) * weight, s->weight);
+    s->served = ceil_of(s->served * weight, s->weight);
+    if (twin->policy != WEIR_SCHED_DRR) /* a request owed is one, whatever the turn */
+        s->peak = s->level + ceil_of((s->peak - s->level) * weight, s->weight);
     s->weight = weight;
     s->since = slice;
     s->refunds_from = REFUNDS_EVER;
@@ -75,7 +77,7 @@ static void play(const struct gap_twin *twin, struct state *s, const struct gap_
     int64_t unit = in_requests ? (int64_t)WEIR_GAP_REQUEST_UWORK : e->amount;
     switch (e->kind) {
     case GAP_TWIN_WEIGHT:
-        reweigh(s, e->amount, e->slice);
+        reweigh(twin, s, e->amount, e->slice);
         return;
     case GAP_TWIN_ENQUEUE:
         s->items++;
@@ -130,11 +132,54 @@ struct history {
     struct state at[GAP_TWIN_TENANTS][GAP_TWIN_EVENTS + 1];
     uint32_t before[GAP_TWIN_SLICES + 1]; /* events before a slice */
     int64_t drop[GAP_TWIN_SLICES];        /* largest in a slice */
+    int64_t fall[GAP_TWIN_EVENTS];        /* vtc: of the level when the order ran empty unserved */
+    bool has_rejoined[GAP_TWIN_EVENTS + 1]; /* so many events so far, one among them */
 };
 
 static int64_t drop_of(const struct state *s)
 {
     return ceil_of(s->peak - s->level, s->weight);
+}
+
+static uint32_t backlogged(const struct history *h, uint32_t events)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < GAP_TWIN_TENANTS; i++)
+        count += h->at[i][events].is_backlogged;
+    return count;
+}
+
+/* The furthest that anybody was ahead by its last dispatch, as of so many events. */
+static int64_t ahead_ever(const struct gap_twin *twin, const struct history *h, uint32_t events)
+{
+    int64_t largest = 0;
+    for (uint32_t i = 0; i < events; i++) {
+        const struct gap_twin_event *e = &twin->events[i];
+        const struct state *s = &h->at[e->tenant][i + 1];
+        if (e->kind == GAP_TWIN_TAKE || (e->kind == GAP_TWIN_CORRECT && e->amount > 0))
+            largest = most(largest, ceil_of(s->ahead, s->weight));
+    }
+    return largest;
+}
+
+/* What becomes of the order itself when tenants leave it unserved or come back by a put-back. */
+static void remember_order(const struct gap_twin *twin, struct history *h)
+{
+    h->has_rejoined[0] = false;
+    for (uint32_t i = 0; i < twin->count; i++) {
+        const struct gap_twin_event *e = &twin->events[i];
+        bool has_come = !h->at[e->tenant][i].is_backlogged && h->at[e->tenant][i + 1].is_backlogged;
+        h->has_rejoined[i + 1] = h->has_rejoined[i] || (e->kind == GAP_TWIN_PUT_BACK && has_come);
+        h->fall[i] = 0;
+        if (twin->policy != WEIR_SCHED_VTC)
+            continue;
+        bool is_emptied = (e->kind == GAP_TWIN_REMOVE || e->kind == GAP_TWIN_SUSPEND) &&
+                          backlogged(h, i) > 0 && backlogged(h, i + 1) == 0;
+        if (is_emptied)
+            h->fall[i] = ahead_ever(twin, h, i);
+        if (e->kind == GAP_TWIN_PUT_BACK && has_come && backlogged(h, i) > 0)
+            h->drop[e->slice] = most(h->drop[e->slice], ahead_ever(twin, h, i));
+    }
 }
 
 static void remember(const struct gap_twin *twin, struct history *h, uint64_t last)
@@ -173,6 +218,7 @@ static void remember(const struct gap_twin *twin, struct history *h, uint64_t la
             h->drop[slice] = most(h->drop[slice], drop_of(&after));
         }
     }
+    remember_order(twin, h);
 }
 
 /* X of a tenant at the start of a slice. */
@@ -182,6 +228,8 @@ static int64_t ahead_of(const struct history *h, uint32_t tenant, uint64_t slice
     int64_t refunds = 0;
     for (uint64_t i = s->refunds_from; i < slice; i++)
         refunds = most(refunds, h->drop[i]);
+    for (uint32_t i = 0; s->refunds_from == REFUNDS_EVER && i < h->before[slice]; i++)
+        refunds = most(refunds, h->fall[i]);
     return ceil_of(s->ahead, s->weight) + refunds;
 }
 
@@ -232,6 +280,8 @@ static void find_window(struct gap_twin *twin, const struct history *h, uint64_t
         return;
     w->jain_ppm = jain(values, count);
     int64_t quantum = (int64_t)weir_max_u64(twin->quantum[first], twin->quantum[last + 1]);
+    if (twin->policy == WEIR_SCHED_DRR_COST && h->has_rejoined[h->before[last + 1]])
+        quantum = (int64_t)(twin->quantum[first] + twin->quantum[last + 1]);
     if (twin->policy == WEIR_SCHED_DRR)
         quantum = (int64_t)WEIR_GAP_REQUEST_UWORK;
     /* Every pair, in both directions. The widest, and the one furthest beyond its bound. */
