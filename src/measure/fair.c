@@ -34,14 +34,18 @@ static const char *problem_of_items(const struct weir_fair_plan *plan, uint32_t 
         if (item->input_tok == 0 && item->output_tok == 0)
             return "a request costs at least one token";
         if (item->estimate_uwork == 0 || item->estimate_uwork > (uint64_t)WEIR_SCHED_WORK_MAX_UWORK)
-            return "an estimate is 1 to 2^52 micro-work";
+            return "an estimate is above 2^52 micro-work, or 0: lower the costs or the error of "
+                   "estimates";
         if (item->arrival_ns < arrival_ns || item->arrival_ns > WEIR_FAIR_ARRIVAL_MAX_NS)
-            return "requests stand in the order of their arrivals, within 36 years";
+            return "arrivals are out of order or more than 36 years away: raise the rate or lower "
+                   "the backlog";
         arrival_ns = item->arrival_ns;
         uint64_t work = work_of(item);
         if (work > WEIR_FAIR_TOTAL_MAX_UWORK - total_uwork ||
             item->estimate_uwork > WEIR_FAIR_TOTAL_MAX_UWORK - total_estimate)
-            return "the work of all requests together is too much to count";
+            return "the work of all requests together is above 4,611,686,018,427 and cannot be "
+                   "counted: "
+                   "lower the backlog or the costs";
         total_uwork += work;
         total_estimate += item->estimate_uwork;
     }
@@ -135,7 +139,7 @@ static void run_end_one(struct run *r)
 static void run_arrive_first(struct run *r, uint32_t tenant)
 {
     for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++)
-        fair_gap_begin(r->gaps[c], tenant, r->served[c], r->is_backlogged, here(r));
+        fair_gap_begin(r->gaps[c], tenant, r->served[c], here(r));
     r->is_backlogged[tenant] = true;
     r->ideal_uwork[tenant] = (double)r->served[WEIR_FAIR_DISPATCHED][tenant];
     r->bound.facts.returns += r->served[WEIR_FAIR_REQUESTS][tenant] > 0;
@@ -190,7 +194,9 @@ static void run_dispatch(struct run *r)
     r->result->dispatches++;
     r->served[WEIR_FAIR_DISPATCHED][item->tenant] += work;
     r->served[WEIR_FAIR_REQUESTS][item->tenant] += (uint64_t)WEIR_UWORK_PER_WORK;
-    static const enum weir_fair_count at_once[] = {WEIR_FAIR_DISPATCHED, WEIR_FAIR_REQUESTS};
+    r->served[WEIR_FAIR_ONE_WAITS][item->tenant] += work;
+    static const enum weir_fair_count at_once[] = {WEIR_FAIR_DISPATCHED, WEIR_FAIR_ONE_WAITS,
+                                                   WEIR_FAIR_REQUESTS};
     for (uint32_t i = 0; i < WEIR_COUNT(at_once); i++)
         fair_gap_served(r->gaps[at_once[i]], item->tenant, r->served[at_once[i]], r->is_backlogged,
                         here(r));
@@ -231,7 +237,7 @@ static bool run_begin(struct run *r)
     if (!ok || !r->ends_entries || !r->ends_place || !r->carried || !r->free_permits)
         return false;
     for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++)
-        fair_gap_init(r->gaps[c], plan->weights, plan->tenants_count);
+        fair_gap_init(r->gaps[c], plan->weights, plan->tenants_count, c == WEIR_FAIR_ONE_WAITS);
     weir_heap_init(&r->ends, r->ends_entries, r->ends_place, r->permits);
     for (uint32_t i = 0; i < r->permits; i++)
         r->free_permits[r->free_count++] = r->permits - 1 - i;
@@ -303,6 +309,8 @@ const char *weir_fair_count_name(enum weir_fair_count count)
     switch (count) {
     case WEIR_FAIR_DISPATCHED:
         return "dispatched";
+    case WEIR_FAIR_ONE_WAITS:
+        return "one-waits";
     case WEIR_FAIR_DELIVERED:
         return "delivered";
     case WEIR_FAIR_REQUESTS:

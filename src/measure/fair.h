@@ -15,9 +15,11 @@
  * are scaled so that the smallest is 1. The largest is found exactly: of a pair's lead the lowest
  * and the highest value since both are backlogged are kept, and compared with each new one.
  *
- * Service is counted in three ways, each with the bound that is known for it:
+ * Service is counted in four ways, each with the bound that is known for it:
  *
  *   dispatched  a request's work as it was really used, whole, at its dispatch
+ *   one-waits   the same, but only the tenant that is behind must be backlogged: the one ahead may
+ *               come and go, which is how credit for idleness or a forgotten debt would show
  *   delivered   work as permits deliver it
  *   requests    a request is one, at its dispatch
  *
@@ -53,8 +55,13 @@ enum weir_fair_policy {
 };
 #define WEIR_FAIR_POLICIES 5u
 
-enum weir_fair_count { WEIR_FAIR_DISPATCHED, WEIR_FAIR_DELIVERED, WEIR_FAIR_REQUESTS };
-#define WEIR_FAIR_COUNTS 3u
+enum weir_fair_count {
+    WEIR_FAIR_DISPATCHED,
+    WEIR_FAIR_ONE_WAITS,
+    WEIR_FAIR_DELIVERED,
+    WEIR_FAIR_REQUESTS
+};
+#define WEIR_FAIR_COUNTS 4u
 
 struct weir_fair_item {
     uint64_t arrival_ns;

@@ -8,6 +8,8 @@
  *   drr-cost  2 L + Q + 2 (2 P - 1) E + R        that + 2 P L, or 4 P max(L, X) + Q + R
  *   drr       no bound in work; one turn, in requests
  *
+ * What is said of dispatched work holds too when only the tenant that is behind waits.
+ *
  * Published: deficit round robin (Shreedhar and Varghese 1995), 2 Max + Q of what was sent; virtual
  * token counters (Sheng et al. 2024), 2 max(w_p L_in, w_q M) of what was delivered, M = P x largest
  * (input + output). Both for exact costs: for estimates 2 P E + R or, for drr-cost, the term of its row
@@ -124,6 +126,10 @@ void fair_bound_judge(const struct fair_bound *b, enum weir_fair_count count,
     switch (count) {
     case WEIR_FAIR_DISPATCHED:
         is = in_work(b, false);
+        break;
+    case WEIR_FAIR_ONE_WAITS:
+        is = in_work(b, false);
+        is.published = 0;
         break;
     case WEIR_FAIR_DELIVERED:
         is = in_work(b, true);
