@@ -30,42 +30,37 @@ static const struct cli_command fair_command = {
     .name = FAIR_COMMAND,
     .usage = "[flags]",
     .summary =
-        "Proves offline how far a scheduler is from fair. The one that the gateway runs, "
-        "simulated\n"
-        "time, no network, no tokens.\n\n"
+        "Proves offline how far a scheduler is from fair: the one that the gateway runs, in\n"
+        "simulated time, without network or tokens.\n\n"
         "  weir fair --weights a=4,b=1,c=1 --backlog 40,10,10\n"
-        "        the classroom: what `weir fair` does when nothing is said\n"
+        "      the classroom: what weir fair does when nothing is said\n"
         "  weir fair --policy drr-restarting\n"
-        "        the naive teaching dispatcher: right totals, and no fairness; status 1\n"
+        "      the naive teaching dispatcher: right totals and no fairness; status 1\n"
         "  weir fair --policy all --input uniform:10..2000 --output exponential:200 --permits 8\n"
-        "        side by side, on requests that differ\n"
-        "  weir fair --weights a=1,b=1 --backlog 500 --cost a=fixed:100,b=fixed:2000 --policy "
-        "drr,vtc\n"
-        "        turns against tokens: under drr equal turns, under vtc equal work\n"
-        "  weir fair --cost trace:day.csv --estimates noisy:50% --seeds 200 --policy vtc\n"
-        "        costs as they were measured, estimates that are off, the worst of 200 draws",
+        "      side by side, on requests that differ\n"
+        "  weir fair --weights 1,1 --backlog 500 --cost a=100,b=2000 --policy drr,vtc\n"
+        "      turns against tokens: under drr equal turns, under vtc equal work\n"
+        "  weir fair --cost trace:day.csv --estimates noisy:50% --seeds 200\n"
+        "      measured costs, estimates that are off, the worst of 200 draws",
     .help =
         "LIST  a value for each tenant by name (a=4,b=1), or one for all. Names are those of\n"
-        "      --weights. --cost, --input, --output, --arrivals and --estimates take one too.\n"
-        "DIST  fixed:N, uniform:A..B, exponential:MEAN, in tokens. trace:FILE (--cost only): "
-        "input\n"
-        "      and output of rows drawn from a trace or recording; of the rows of the tenant of\n"
-        "      that name, or of all when it has none. --cost N is N of work, all of it input.\n"
-        "HOW   start: all are there at the start. at:5s: at that time. even:5/s, poisson:5/s: at "
-        "a\n"
-        "      rate. onoff:5/s:10s:20s: Poisson for 10 s, nothing for 20 s, and so on.\n"
+        "      --weights; without names they are a, b, c. --cost, --input, --output, --arrivals\n"
+        "      and --estimates may differ by tenant too: --cost a=100,b=uniform:1..9.\n"
+        "DIST  N or fixed:N, uniform:A..B, exponential:MEAN, in tokens; --cost is all input.\n"
+        "      --cost trace:FILE draws rows of a trace or recording, input and output: those of\n"
+        "      the tenant of that name, or all rows when it has none there.\n"
+        "HOW   start: all are there at the start; at:5s: at that time; even:5/s, poisson:5/s: at\n"
+        "      a rate; onoff:5/s:10s:20s: Poisson for 10 s, nothing for 20 s, and so on.\n"
         "Time  a permit delivers 1,000 of work a second.\n\n"
-        "Shown is what each tenant was served beside its ideal, on prefixes while it had requests\n"
-        "waiting; and the worst gap, the difference of service per weight between two tenants "
-        "over\n"
-        "any interval in which both had requests waiting all the time, with its place and its "
-        "bound.\n"
-        "Weights are scaled so that the smallest is 1. Totals after all is drained prove nothing:\n"
-        "every order serves all of it. fifo has no bound. docs/bounds.md proves those of the "
-        "others.\n"
-        "\n"
-        "Status 0: no bound is broken (fifo has none to break). 1: one is. 2: this cannot be run.\n"
-        "Under --policy all, drr-restarting is the counterexample and does not count.\n",
+        "Shown are what each tenant was served beside its ideal, on prefixes while it had\n"
+        "requests waiting, and the worst gap: the largest difference of service per weight\n"
+        "between two tenants over any interval in which both had requests waiting all the\n"
+        "time, with its place and its bound. In \"same, one waits\" only the one behind had: the\n"
+        "other may come and go, and credit for idleness or a forgotten debt would show. Weights\n"
+        "are scaled so that the smallest is 1. Totals after all is drained prove nothing: every\n"
+        "order serves all of it. docs/bounds.md has the bounds and their proofs; fifo has none.\n\n"
+        "Status 0: no bound is broken. 1: one is. 2: this cannot be run. Under --policy all,\n"
+        "drr-restarting is the counterexample and does not count.\n",
     .options = fair_options,
     .options_count = WEIR_COUNT(fair_options),
     .words_max = 0,
@@ -158,7 +153,7 @@ static bool check_costs(const struct fair_setup *setup)
         if (c->rows || least_tok(&c->input) + least_tok(&c->output) > 0)
             continue;
         fprintf(stderr,
-                "%s: a request of tenant %s may cost nothing: it must cost at least 1 token\n",
+                "%s: a request of tenant %s may cost nothing: let its costs begin at 1 token\n",
                 FAIR_COMMAND, setup->tenants[i].name);
         return false;
     }
@@ -308,8 +303,7 @@ static int run_all(struct fair_report *report, struct work *work)
             report->outcomes[report->count++].policy = (enum weir_fair_policy)p;
     for (uint64_t seed = setup->seed; seed < setup->seed + setup->seeds; seed++) {
         if (!fair_draw(setup, seed, work->weights, work->items, &work->plan, &error)) {
-            fprintf(stderr, "%s: seed %llu: %s\n", FAIR_COMMAND, (unsigned long long)seed,
-                    error.text);
+            fprintf(stderr, "%s: %s\n", FAIR_COMMAND, error.text);
             return CLI_USAGE_STATUS;
         }
         for (uint32_t i = 0; i < report->count; i++)

@@ -214,7 +214,10 @@ bool fair_draw(const struct fair_setup *setup, uint64_t seed, uint32_t *weights,
                                     .weights = weights,
                                     .items = items};
     const char *problem = weir_fair_problem(plan, &index);
-    if (problem)
+    if (problem && index < count)
+        snprintf(error->text, sizeof error->text, "seed %llu, tenant %s: %s",
+                 (unsigned long long)seed, setup->tenants[items[index].tenant].name, problem);
+    else if (problem)
         snprintf(error->text, sizeof error->text, "%s", problem);
     return problem == NULL;
 }

@@ -209,14 +209,27 @@ static const char *verdict(const struct fair_report *r, const struct fair_outcom
     return fair_is_counterexample(r->setup, o->policy) ? "BROKEN, as it must be" : "BROKEN";
 }
 
+static const char *count_text(enum weir_fair_count count)
+{
+    switch (count) {
+    case WEIR_FAIR_DISPATCHED:
+        return "work dispatched";
+    case WEIR_FAIR_ONE_WAITS:
+        return "same, one waits";
+    case WEIR_FAIR_DELIVERED:
+        return "work delivered";
+    case WEIR_FAIR_REQUESTS:
+        return "requests";
+    }
+    return "";
+}
+
 static void gap_cells(struct cli_table *table, const struct fair_report *r,
                       const struct fair_outcome *o, enum weir_fair_count count)
 {
     const struct weir_fair_gap *gap = &o->result.gaps[count];
     char text[2 * FAIR_AMOUNT_BYTES];
-    cli_table_add(table, count == WEIR_FAIR_REQUESTS     ? "requests"
-                         : count == WEIR_FAIR_DISPATCHED ? "work dispatched"
-                                                         : "work delivered");
+    cli_table_add(table, count_text(count));
     cli_table_add(table, fair_amount(gap->gap, text));
     cli_table_add(table, gap->is_bounded ? fair_amount(gap->bound, text) : "none");
     cli_table_add(table, gap->published ? fair_amount(gap->published, text) : "-");
@@ -260,7 +273,7 @@ static void print_gaps(const struct fair_report *r)
         }
     }
     puts("\nThe worst gap: service per weight, the smallest weight taken as 1, between two tenants "
-         "over\nany interval in which both had requests waiting:");
+         "over\nany interval in which both had requests waiting (one waits: the one behind had):");
     cli_table_print(&table, true);
 }
 
@@ -298,8 +311,9 @@ static void print_formulas(const struct fair_report *r)
         print_formula(&r->outcomes[i], f->error_max_uwork > 0);
     if (r->setup->seeds > 1)
         return;
-    printf("P = %u permits, L = %s the largest work / weight, Max = %s the largest work",
-           r->setup->permits, fair_amount(f->used_max_uwork, a), fair_amount(f->item_max_uwork, b));
+    printf("P = %u %s, L = %s the largest work / weight, Max = %s the largest work",
+           r->setup->permits, plural(r->setup->permits, "permit", "permits"),
+           fair_amount(f->used_max_uwork, a), fair_amount(f->item_max_uwork, b));
     for (uint32_t i = 0; i < r->count; i++)
         if (r->outcomes[i].policy == WEIR_FAIR_DRR_COST)
             printf(", Q = %s the largest quantum",
@@ -350,7 +364,7 @@ static void print_verdict(const struct fair_report *r)
 void fair_show(const struct fair_report *r)
 {
     print_setup(r);
-    if (r->setup->seeds == 1 && r->count == 1) {
+    if (r->setup->seeds == 1 && r->count == 1 && r->outcomes[0].result.contended > 0) {
         print_prefixes(r->setup, &r->outcomes[0].log);
         print_tenants(r->setup, &r->outcomes[0].result);
     }
