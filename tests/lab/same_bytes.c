@@ -100,6 +100,24 @@ static void tell_upstream(const struct weir_lab_upstream_results *u, uint32_t bi
     }
 }
 
+static void tell_gap(const struct weir_lab_gap_results *g, uint32_t bins)
+{
+    for (uint32_t i = 0; i < WEIR_GAP_WINDOWS; i++) {
+        tell("window", i);
+        tell("gap_uwork", g->worst[i].gap_uwork);
+        tell("bound_uwork", g->worst[i].bound_uwork);
+        tell("ahead", g->worst[i].ahead);
+        tell("behind", g->worst[i].behind);
+        tell("jain_ppm", g->worst[i].jain_ppm);
+        tell("at_ns", g->worst_ns[i]);
+        tell("broken", g->now.windows[i].broken);
+    }
+    for (uint32_t i = 0; i < bins; i++) {
+        tell("gap_uwork", g->bins[i].gap_uwork);
+        tell("bound_uwork", g->bins[i].bound_uwork);
+    }
+}
+
 static void tell_ended(void *user, const struct weir_trace_entry *e)
 {
     (void)user;
@@ -137,6 +155,8 @@ static void run(const char *name, const struct weir_lab_scenario *s, uint64_t se
         tell_tenant(&results->tenants[i], results->bin_count);
     for (uint32_t i = 0; i < s->upstream_count; i++)
         tell_upstream(&results->upstreams[i], results->bin_count);
+    for (uint32_t i = 0; i < s->lanes.lane_count; i++)
+        tell_gap(&results->gaps[0][i], results->bin_count);
     for (uint32_t i = 0; i < s->scope_count; i++) {
         tell("reserved_tok", (uint64_t)results->scopes[i].reserved_tok);
         tell("committed_tok", (uint64_t)results->scopes[i].committed_tok);

@@ -1,16 +1,14 @@
 /* The backend against what queueing theory says about it: figures that were known before the model
  * was written. Seeds are fixed, so a run gives the same draws every time.
  *
- * Where theory gives an expectation, it is compared with the mean over many independent runs, and
- * the allowed difference is its own standard error (Student's t for as many runs, one in a thousand)
- * plus nothing else: what the runs say of themselves. A wrong model must fail: fixed lengths judged
- * by the exponential formula do, below, as does one replica more, or a load 5 % larger. */
+ * Expectations are compared as tests/lab/theory_stats.h says. A wrong model must fail: fixed lengths
+ * judged by the exponential formula do, below, as does one replica more, or a load 5 % larger. */
 #include "lab/backend.h"
 #include "lab/chance.h"
 
-#include <math.h>
 #include <stdlib.h>
 
+#include "lab/theory_stats.h"
 #include "support/check.h"
 
 #define MS WEIR_NS_PER_MS
@@ -94,7 +92,6 @@ struct queue_setup {
 #define JOBS_WARM 3000u
 #define JOBS_SEEN 12000u
 #define RUNS 40u
-#define T_CRITICAL 3.558 /* Student, 39 degrees of freedom, 0.1 % two-sided */
 
 struct queue_means {
     double wait_s, waited_share, late_share; /* late: waited longer than setup.late_s */
@@ -135,20 +132,6 @@ static struct queue_means queue_run(const struct queue_setup *setup, uint64_t se
     return means;
 }
 
-struct sample {
-    double mean, error; /* standard error of the mean */
-};
-
-static struct sample sample_of(const double values[RUNS])
-{
-    double sum = 0, squares = 0;
-    for (uint32_t i = 0; i < RUNS; i++)
-        sum += values[i];
-    for (uint32_t i = 0; i < RUNS; i++)
-        squares += (values[i] - sum / RUNS) * (values[i] - sum / RUNS);
-    return (struct sample){sum / RUNS, sqrt(squares / (RUNS - 1) / RUNS)};
-}
-
 struct queue_samples {
     struct sample wait_s, waited_share, late_share;
 };
@@ -162,22 +145,8 @@ static struct queue_samples queue_runs(const struct queue_setup *setup)
         waited_share[i] = means.waited_share;
         late_share[i] = means.late_share;
     }
-    return (struct queue_samples){sample_of(wait_s), sample_of(waited_share),
-                                  sample_of(late_share)};
-}
-
-static bool agrees(struct sample sample, double theory)
-{
-    return fabs(sample.mean - theory) <= T_CRITICAL * sample.error;
-}
-
-/* Agrees, and could tell another value: its error is small beside it. */
-static void check_agrees(const char *what, struct sample sample, double theory, double error_max)
-{
-    CHECK_MSG(agrees(sample, theory), "%s: %.6f +- %.6f, theory %.6f", what, sample.mean,
-              T_CRITICAL * sample.error, theory);
-    CHECK_MSG(sample.error <= error_max * theory, "%s: an error of %.2f %% tells nothing", what,
-              100 * sample.error / theory);
+    return (struct queue_samples){sample_of(wait_s, RUNS), sample_of(waited_share, RUNS),
+                                  sample_of(late_share, RUNS)};
 }
 
 static struct queue_setup queue_setup(uint32_t servers, double load, struct weir_length length)
@@ -188,17 +157,6 @@ static struct queue_setup queue_setup(uint32_t servers, double load, struct weir
 
 static const struct weir_length exponential = {.kind = WEIR_LENGTH_EXPONENTIAL, .mean = MEAN_TOK};
 static const struct weir_length fixed = {.kind = WEIR_LENGTH_FIXED, .mean = MEAN_TOK};
-
-/* Erlang's C: the share that waits in M/M/c. */
-static double erlang_c(uint32_t servers, double load)
-{
-    double offered = load * servers, term = 1, sum = 0;
-    for (uint32_t k = 0; k < servers; k++) {
-        sum += term;
-        term *= offered / (k + 1);
-    }
-    return term / (1 - load) / (sum + term / (1 - load));
-}
 
 static void mmc__any_servers_and_load__waits_as_erlang_says(void **state)
 {
@@ -253,7 +211,7 @@ static void a_wrong_model__same_bounds__is_found_out(void **state)
     };
     for (size_t i = 0; i < WEIR_COUNT(wrong); i++) {
         struct queue_samples seen = queue_runs(&wrong[i]);
-        CHECK_MSG(!agrees(seen.wait_s, wait_s), "wrong model %zu passes", i);
+        CHECK_MSG(!sample_agrees(seen.wait_s, wait_s), "wrong model %zu passes", i);
     }
 }
 
