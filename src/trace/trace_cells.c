@@ -217,15 +217,13 @@ static size_t cell_sequence(const unsigned char *at)
 const char *trace_name_fault(const char *cell)
 {
     const unsigned char *begin = (const unsigned char *)cell, *at = begin;
-    while (*at) {
-        size_t bytes = cell_sequence(at);
+    while (*at && at - begin < WEIR_TRACE_NAME_BYTES) {
+        size_t bytes = *at < 0x80 ? 1 : cell_sequence(at);
         if (bytes == 0)
             return "UTF-8 text";
         if (*at < ' ' || *at == 0x7f)
             return "text without control characters";
         at += bytes;
-        if (at - begin >= WEIR_TRACE_NAME_BYTES)
-            return "at most 63 bytes long";
     }
-    return NULL;
+    return at - begin < WEIR_TRACE_NAME_BYTES ? NULL : "at most 63 bytes long";
 }

@@ -7,123 +7,146 @@ static const enum trace_column write_columns[] = {
     COLUMN_LATENCY,   COLUMN_STATUS, COLUMN_REASON,     COLUMN_OUTCOME,
 };
 
-/* A time in seconds, exact: as many decimals as it needs. */
-static void write_time(struct trace_text *t, uint64_t ns)
+/* Where the next byte goes. Every line has a bound that its buffer holds (WEIR_TRACE_LINE_BYTES), so
+ * nothing is checked on the way: a gateway writes one for each request. */
+struct trace_out {
+    char *at;
+};
+
+static void write_byte(struct trace_out *o, char byte)
 {
-    char fraction[] = ".000000000";
-    size_t used = sizeof fraction - 1;
-    uint64_t rest = ns % WEIR_NS_PER_S;
-    trace_text_number(t, ns / WEIR_NS_PER_S);
+    *o->at++ = byte;
+}
+
+static void write_text(struct trace_out *o, const char *text)
+{
+    while (*text)
+        *o->at++ = *text++;
+}
+
+static void write_number(struct trace_out *o, uint64_t number)
+{
+    char digits[20];
+    size_t count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    while (count > 0)
+        *o->at++ = digits[--count];
+}
+
+/* A time in seconds, exact: as many decimals as it needs. */
+static void write_time(struct trace_out *o, uint64_t ns)
+{
+    uint32_t rest = (uint32_t)(ns % WEIR_NS_PER_S);
+    write_number(o, ns / WEIR_NS_PER_S);
     if (rest == 0)
         return;
-    for (size_t i = used - 1; i > 0; i--, rest /= 10)
-        fraction[i] = (char)('0' + rest % 10);
-    while (fraction[used - 1] == '0')
-        used--;
-    fraction[used] = '\0';
-    trace_text_add(t, fraction);
+    write_byte(o, '.');
+    for (uint32_t place = (uint32_t)WEIR_NS_PER_S / 10; rest > 0; rest %= place, place /= 10)
+        write_byte(o, (char)('0' + rest / place));
 }
 
-static void write_wait(struct trace_text *t, uint64_t ns)
+static void write_wait(struct trace_out *o, uint64_t ns)
 {
     if (ns > 0)
-        write_time(t, weir_min_u64(ns, WEIR_TRACE_TIME_MAX_NS));
-    trace_text_add(t, ",");
+        write_time(o, weir_min_u64(ns, WEIR_TRACE_TIME_MAX_NS));
+    write_byte(o, ',');
 }
 
-static void write_tok(struct trace_text *t, uint32_t tok)
+static void write_tok(struct trace_out *o, uint32_t tok)
 {
-    trace_text_number(t, weir_min_u64(tok, WEIR_TRACE_TOK_MAX));
-    trace_text_add(t, ",");
+    write_number(o, weir_min_u64(tok, WEIR_TRACE_TOK_MAX));
+    write_byte(o, ',');
 }
 
-static void write_byte(struct trace_text *t, char byte)
+/* A name that the reader takes: cut where it is long, blanks for control characters, UTF-8 or not at
+ * all. Returns kept. */
+static const char *write_name_mend(const char *name, char kept[static WEIR_TRACE_NAME_BYTES])
 {
-    const char text[2] = {byte, '\0'};
-    trace_text_add(t, text);
+    size_t used = 0;
+    for (; *name && used + 1 < WEIR_TRACE_NAME_BYTES; name++)
+        kept[used++] = (unsigned char)*name < ' ' || *name == 0x7f ? ' ' : *name;
+    while (used > 0 && ((unsigned char)*name & 0xc0) == 0x80) /* not in the middle of a sequence */
+        name--, used--;
+    kept[used] = '\0';
+    if (trace_name_fault(kept))
+        for (char *c = kept; *c; c++)
+            *c = (unsigned char)*c >= 0x80 ? '?' : *c;
+    return kept;
 }
 
 /* Always in quotes: then neither a comma nor a # at the row's begin needs a case of its own. */
-static void write_name(struct trace_text *t, const char *name)
+static void write_name(struct trace_out *o, const char *name)
 {
     char kept[WEIR_TRACE_NAME_BYTES];
-    size_t used = 0;
-    for (; *name && used + 1 < sizeof kept; name++)
-        kept[used++] = (unsigned char)*name < ' ' || *name == 0x7f ? ' ' : *name;
-    if (*name) /* not in the middle of a UTF-8 sequence */
-        while (used > 0 && ((unsigned char)*name & 0xc0) == 0x80)
-            name--, used--;
-    kept[used] = '\0';
-    if (trace_name_fault(kept)) /* not UTF-8: what can be read is kept */
-        for (char *c = kept; *c; c++)
-            *c = (unsigned char)*c >= 0x80 ? '?' : *c;
-    if (used == 0) {
-        write_byte(t, ',');
-        return;
+    if (*name) {
+        if (trace_name_fault(name))
+            name = write_name_mend(name, kept);
+        write_byte(o, '"');
+        for (; *name; name++) {
+            if (*name == '"')
+                write_byte(o, '"');
+            write_byte(o, *name);
+        }
+        write_byte(o, '"');
     }
-    write_byte(t, '"');
-    for (const char *c = kept; *c; c++) {
-        if (*c == '"')
-            write_byte(t, '"');
-        write_byte(t, *c);
-    }
-    trace_text_add(t, "\",");
+    write_byte(o, ',');
 }
 
 size_t weir_trace_header(int64_t began_us, char *out, size_t cap)
 {
+    const uint64_t max_us = WEIR_TRACE_TIME_MAX_NS / WEIR_NS_PER_US;
+    struct trace_out o = {out};
     if (cap < WEIR_TRACE_HEADER_BYTES)
         return 0;
-    struct trace_text t = {.at = out, .cap = cap};
-    trace_text_add(&t, "#weir recording 1 began ");
-    write_time(&t, began_us > 0
-                       ? weir_min_u64((uint64_t)began_us, WEIR_TRACE_TIME_MAX_NS / WEIR_NS_PER_US) *
-                             WEIR_NS_PER_US
-                       : 0);
+    write_text(&o, "#weir recording 1 began ");
+    write_time(&o, began_us > 0 ? weir_min_u64((uint64_t)began_us, max_us) * WEIR_NS_PER_US : 0);
     for (size_t i = 0; i < WEIR_COUNT(write_columns); i++) {
-        write_byte(&t, i == 0 ? '\n' : ',');
-        trace_text_add(&t, trace_column_names[write_columns[i]]);
+        write_byte(&o, i == 0 ? '\n' : ',');
+        write_text(&o, trace_column_names[write_columns[i]]);
     }
-    write_byte(&t, '\n');
-    return t.used;
+    write_byte(&o, '\n');
+    return (size_t)(o.at - out);
 }
 
 size_t weir_trace_line(const struct weir_trace_entry *e, const char *tenant, const char *lane,
                        const char *model, char *out, size_t cap)
 {
+    struct trace_out o = {out};
     if (cap < WEIR_TRACE_LINE_BYTES)
         return 0;
-    struct trace_text t = {.at = out, .cap = cap};
-    write_time(&t, weir_min_u64(e->arrival_ns, WEIR_TRACE_TIME_MAX_NS));
-    write_byte(&t, ',');
-    write_name(&t, tenant);
-    write_name(&t, lane);
-    write_name(&t, model);
-    trace_text_add(&t, e->is_stream ? "1," : "0,");
-    write_tok(&t, e->prompt_tok);
-    write_tok(&t, e->cached_tok < e->prompt_tok ? e->cached_tok : e->prompt_tok);
-    write_tok(&t, e->output_tok);
-    write_tok(&t, e->estimate_tok);
-    write_tok(&t, e->output_limit_tok);
-    write_wait(&t, e->queue_wait_ns);
-    write_wait(&t, e->first_byte_ns);
-    write_wait(&t, e->latency_ns);
-    write_tok(&t, e->status < 1000 ? e->status : 999);
+    write_time(&o, weir_min_u64(e->arrival_ns, WEIR_TRACE_TIME_MAX_NS));
+    write_byte(&o, ',');
+    write_name(&o, tenant);
+    write_name(&o, lane);
+    write_name(&o, model);
+    write_text(&o, e->is_stream ? "1," : "0,");
+    write_tok(&o, e->prompt_tok);
+    write_tok(&o, e->cached_tok < e->prompt_tok ? e->cached_tok : e->prompt_tok);
+    write_tok(&o, e->output_tok);
+    write_tok(&o, e->estimate_tok);
+    write_tok(&o, e->output_limit_tok);
+    write_wait(&o, e->queue_wait_ns);
+    write_wait(&o, e->first_byte_ns);
+    write_wait(&o, e->latency_ns);
+    write_tok(&o, e->status < 1000 ? e->status : 999);
     if (e->outcome == WEIR_TRACE_REFUSED || e->outcome == WEIR_TRACE_CUT)
-        trace_text_add(&t, weir_refusal_row(e->refusal)->code);
-    write_byte(&t, ',');
-    trace_text_add(&t, trace_outcome_words[e->outcome]);
-    write_byte(&t, '\n');
-    return t.used;
+        write_text(&o, weir_refusal_row(e->refusal)->code);
+    write_byte(&o, ',');
+    write_text(&o, trace_outcome_words[e->outcome]);
+    write_byte(&o, '\n');
+    WEIR_INVARIANT((size_t)(o.at - out) <= WEIR_TRACE_LINE_BYTES);
+    return (size_t)(o.at - out);
 }
 
 size_t weir_trace_dropped_line(uint64_t count, char *out, size_t cap)
 {
+    struct trace_out o = {out};
     if (cap < WEIR_TRACE_LINE_BYTES)
         return 0;
-    struct trace_text t = {.at = out, .cap = cap};
-    trace_text_add(&t, "#weir dropped ");
-    trace_text_number(&t, count);
-    write_byte(&t, '\n');
-    return t.used;
+    write_text(&o, "#weir dropped ");
+    write_number(&o, count);
+    write_byte(&o, '\n');
+    return (size_t)(o.at - out);
 }
