@@ -233,28 +233,66 @@ static void put_number(FILE *out, double value, const struct scale *scale)
 
 /* ---- looks ---- */
 
-/* Numbers the names of all series of the picture in the order of their first use. NULL: no memory. */
+static bool has_name(const struct cli_chart *chart, const char *name)
+{
+    for (size_t s = 0; s < chart->series_count; s++)
+        if (strcmp(chart->series[s].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a chart of the picture beside that one has the name too. */
+static bool is_shared(const struct cli_chart *charts, size_t count, size_t c, const char *name)
+{
+    for (size_t d = 0; d < count; d++)
+        if (d != c && has_name(&charts[d], name))
+            return true;
+    return false;
+}
+
+/* The look of each series, chart by chart: names that several charts have are numbered in the order of
+ * their first use, others take what is free in their chart. NULL: no memory. */
 static size_t *find_looks(const struct cli_chart *charts, size_t count)
 {
-    size_t all = 0, used = 0, names = 0;
+    size_t all = 0, names = 0;
     for (size_t c = 0; c < count; c++)
         all += charts[c].series_count;
-    size_t *looks = calloc(all + 1, sizeof *looks);
+    size_t *looks = malloc((all + 1) * sizeof *looks);
     const char **known = calloc(all + 1, sizeof *known);
-    for (size_t c = 0; c < count && looks && known; c++)
-        for (size_t s = 0; s < charts[c].series_count; s++) {
-            size_t look = 0;
-            while (look < names && strcmp(known[look], charts[c].series[s].name) != 0)
-                look++;
-            if (look == names)
-                known[names++] = charts[c].series[s].name;
-            looks[used++] = look;
+    bool *is_taken = calloc(all + 1, sizeof *is_taken);
+    size_t *of_chart = looks;
+    for (size_t c = 0; c < count && looks && known && is_taken; c++) {
+        size_t own = charts[c].series_count, next = 0;
+        memset(is_taken, 0, (all + 1) * sizeof *is_taken);
+        for (size_t s = 0; s < own; s++) {
+            const char *name = charts[c].series[s].name;
+            of_chart[s] = SIZE_MAX;
+            if (!is_shared(charts, count, c, name))
+                continue;
+            for (of_chart[s] = 0; of_chart[s] < names; of_chart[s]++)
+                if (strcmp(known[of_chart[s]], name) == 0)
+                    break;
+            if (of_chart[s] == names)
+                known[names++] = name;
+            is_taken[of_chart[s]] = true;
         }
-    if (!known) {
+        for (size_t s = 0; s < own; s++) {
+            if (of_chart[s] != SIZE_MAX)
+                continue;
+            while (is_taken[next])
+                next++;
+            is_taken[next] = true;
+            of_chart[s] = next;
+        }
+        of_chart += own;
+    }
+    bool done = looks && known && is_taken;
+    free(known);
+    free(is_taken);
+    if (!done) {
         free(looks);
         looks = NULL;
     }
-    free(known);
     return looks;
 }
 

@@ -1,8 +1,8 @@
 /* chart: line and step charts as one SVG that needs nothing else.
  *
  * The charts stand below each other, as wide as each other. Colours are told apart by the colour-blind
- * and, from the seventh series on, by dashes too; a name has the same look in every chart of the
- * picture. Text stays text. Light or dark follows the reader's own setting, and where the picture is
+ * and, from the seventh series on, by dashes too; a name that several charts of the picture
+ * have looks the same in each. Text stays text. Light or dark follows the reader's own setting, and where the picture is
  * shown narrow its letters grow. The same input gives the same bytes.
  *
  * Thread: main. */

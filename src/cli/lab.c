@@ -255,7 +255,7 @@ static bool run_batch(const struct wish *wish, const struct lab_setup *setup,
         done =
             lab_run_seed(&run, setup, wish->seed + i, wish->seeds > 1 ? NULL : setup->name, NULL);
         if (done && !run.is_stopped) {
-            lab_figures_of(setup->map, run.results, &figures[i]);
+            lab_figures_of(setup->map, run.results, run.entries, run.entries_count, &figures[i]);
             batch->count++;
         }
     }

@@ -1,5 +1,7 @@
 #include "cli/lab_figures.h"
 
+#include "measure/difference.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +38,14 @@ const struct lab_figure_row lab_whole_rows[LAB_WHOLES] = {
     [LAB_LOST] = {"lost_tokens", "tokens made in vain", LAB_UNIT_COUNT, true,
                   "for answers that were not finished"},
     [LAB_TRIPS] = {"open_s", "breaker open", LAB_UNIT_SECONDS, false, "summed over the upstreams"},
+    [LAB_DIFFERENCE] = {"service_difference", "service difference", LAB_UNIT_RATE, true,
+                        "work a second, mean over windows: src/measure/difference.h"},
     [LAB_GAP] = {"gap_work", "worst gap", LAB_UNIT_COUNT, true,
                  "the largest difference of work per weight between two tenants that waited all "
-                 "through a window"},
-    [LAB_GAP_BOUND] = {"gap_bound_work", "its bound", LAB_UNIT_COUNT, false, ""},
-    [LAB_JAIN] = {"jain", "least Jain", LAB_UNIT_INDEX, true,
-                  "Jain's index of work per weight among them, the least of all windows"},
+                 "through ten seconds"},
+    [LAB_GAP_BOUND] = {"gap_bound_work", "its bound", LAB_UNIT_COUNT, true, ""},
+    [LAB_JAIN] = {"jain", "Jain's index there", LAB_UNIT_INDEX, true,
+                  "of work per weight, of all that waited through it"},
 };
 
 /* ---- one run ---- */
@@ -106,6 +110,38 @@ static void figures_of_tenant(const struct weir_lab_tenant_results *r, double wo
     figures[LAB_GOOD_RATE] = share((double)r->good, elapsed_s);
 }
 
+bool lab_worst_gap(const struct lab_map *map, const struct weir_lab_results *results,
+                   bool in_requests, struct lab_gap *gap)
+{
+    bool any = false;
+    *gap = (struct lab_gap){0};
+    for (uint32_t pool = 0; pool < map->scenario.pool_count; pool++)
+        for (uint32_t lane = 0; lane < map->scenario.lanes.lane_count; lane++) {
+            const struct weir_lab_gap_results *r = &results->gaps[pool][lane];
+            const struct weir_gap_window *window = &r->worst[WEIR_LAB_GAP_WINDOW];
+            uint64_t ended_ns = r->worst_ns[WEIR_LAB_GAP_WINDOW];
+            if ((map->pools[pool].policy == WEIR_SCHED_DRR) != in_requests || ended_ns == 0 ||
+                (any && window->gap_uwork <= gap->window->gap_uwork))
+                continue;
+            *gap = (struct lab_gap){pool, lane, window, ended_ns};
+            any = true;
+        }
+    return any;
+}
+
+/* 19 windows over the traffic, a quarter of it long and a minute at most. */
+static double difference_of(const struct lab_map *map, const struct weir_trace_entry *entries,
+                            size_t count)
+{
+    double whole_s = seconds(map->scenario.traffic_ns), window_s = fmin(60, whole_s / 4);
+    const struct weir_difference_points points = {
+        .step_s = (whole_s - window_s) / 18, .window_s = window_s, .count = 19};
+    struct weir_difference difference;
+    return weir_difference_compute(entries, count, map->scenario.tenant_count, &points, &difference)
+               ? NAN
+               : difference.mean;
+}
+
 static void figures_of_whole(const struct lab_map *map, const struct weir_lab_results *results,
                              double whole[LAB_WHOLES])
 {
@@ -124,9 +160,17 @@ static void figures_of_whole(const struct lab_map *map, const struct weir_lab_re
     whole[LAB_BUSY] = share(busy_ns, replicas * (double)results->now_ns);
     whole[LAB_TRIPS] = open_ns / 1e9;
     whole[LAB_GAP] = whole[LAB_GAP_BOUND] = whole[LAB_JAIN] = NAN;
+    struct lab_gap gap;
+    if (!lab_worst_gap(map, results, false, &gap))
+        return;
+    whole[LAB_GAP] = (double)gap.window->gap_uwork / 1e6;
+    whole[LAB_JAIN] = (double)gap.window->jain_ppm / 1e6;
+    if (gap.window->bound_uwork != WEIR_GAP_NO_BOUND)
+        whole[LAB_GAP_BOUND] = (double)gap.window->bound_uwork / 1e6;
 }
 
 void lab_figures_of(const struct lab_map *map, const struct weir_lab_results *results,
+                    const struct weir_trace_entry *entries, size_t entries_count,
                     struct lab_figures *figures)
 {
     uint32_t count = map->scenario.tenant_count;
@@ -145,6 +189,7 @@ void lab_figures_of(const struct lab_map *map, const struct weir_lab_results *re
     }
     figures_of_tenant(&all, work_all, work_all, elapsed_s, figures->tenants[count]);
     figures_of_whole(map, results, figures->whole);
+    figures->whole[LAB_DIFFERENCE] = difference_of(map, entries, entries_count);
 }
 
 /* ---- several ---- */

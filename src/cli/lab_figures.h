@@ -30,6 +30,7 @@ enum lab_whole {
     LAB_IN_FLIGHT,
     LAB_LOST,
     LAB_TRIPS,
+    LAB_DIFFERENCE,
     LAB_GAP,
     LAB_GAP_BOUND,
     LAB_JAIN,
@@ -53,10 +54,20 @@ struct lab_figures {
     double whole[LAB_WHOLES];
 };
 
-void lab_figures_of(const struct lab_map *map, const struct weir_lab_results *results,
-                    struct lab_figures *figures);
+/* The lane with the largest gap in work, in the windows of ten seconds. false: none was measured, or the
+ * pools count requests (drr). */
+struct lab_gap {
+    uint32_t pool, lane;
+    const struct weir_gap_window *window;
+    uint64_t ended_ns;
+};
+WEIR_MUST_USE bool lab_worst_gap(const struct lab_map *map, const struct weir_lab_results *results,
+                                 bool in_requests, struct lab_gap *gap);
 
-/* The figures of all together: row scenario.tenant_count. */
+/* entries: every request that ended. */
+void lab_figures_of(const struct lab_map *map, const struct weir_lab_results *results,
+                    const struct weir_trace_entry *entries, size_t entries_count,
+                    struct lab_figures *figures);
 
 /* Mean and half the width of its 95 % confidence interval (Student's t; NaN for fewer than two). */
 struct lab_mean {

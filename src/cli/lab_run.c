@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -51,43 +52,62 @@ void lab_run_progress(const char *text)
     fprintf(stderr, "\r\033[K%s", text);
 }
 
-/* ---- the recording ---- */
+/* ---- what ended ---- */
 
-struct recorder {
-    FILE *out;
+struct collector {
+    struct lab_run *run;
+    FILE *record; /* NULL: none */
     const struct lab_setup *setup;
-    bool failed;
+    const char *fault; /* NULL: none so far */
 };
 
-static void record_entry(void *user, const struct weir_trace_entry *entry)
+static void record_entry(struct collector *c, const struct weir_trace_entry *entry)
 {
-    struct recorder *r = user;
     char line[WEIR_TRACE_LINE_BYTES];
-    const char *lane = entry->lane < r->setup->config->lanes_count
-                           ? r->setup->config->lanes[entry->lane].name
+    const char *lane = entry->lane < c->setup->config->lanes_count
+                           ? c->setup->config->lanes[entry->lane].name
                            : "";
-    size_t bytes = weir_trace_line(entry, r->setup->map->tenants[entry->tenant].name, lane, "lab",
+    size_t bytes = weir_trace_line(entry, c->setup->map->tenants[entry->tenant].name, lane, "lab",
                                    line, sizeof line);
-    r->failed = fwrite(line, 1, bytes, r->out) != bytes || r->failed;
+    if (fwrite(line, 1, bytes, c->record) != bytes)
+        c->fault = "the recording could not be written";
 }
 
-static bool start_recording(struct recorder *r)
+static void collect_entry(void *user, const struct weir_trace_entry *entry)
+{
+    struct collector *c = user;
+    struct lab_run *run = c->run;
+    if (run->entries_count == run->entries_room) {
+        size_t room = run->entries_room ? run->entries_room * 2 : 4096;
+        struct weir_trace_entry *more = realloc(run->entries, room * sizeof *more);
+        if (!more) {
+            c->fault = "out of memory";
+            return;
+        }
+        run->entries = more;
+        run->entries_room = room;
+    }
+    run->entries[run->entries_count++] = *entry;
+    if (c->record && !c->fault)
+        record_entry(c, entry);
+}
+
+static void start_recording(struct collector *c)
 {
     char head[WEIR_TRACE_HEADER_BYTES];
     size_t bytes = weir_trace_header(0, head, sizeof head);
-    return fwrite(head, 1, bytes, r->out) == bytes;
+    if (fwrite(head, 1, bytes, c->record) != bytes)
+        c->fault = "the recording could not be written";
 }
 
 /* ---- the run ---- */
 
-static void show_progress(const struct lab_run *run, const char *what, uint64_t until_ns,
-                          uint64_t traffic_ns)
+static void show_progress(const char *what, uint64_t until_ns, uint64_t traffic_ns)
 {
     char text[160];
     snprintf(text, sizeof text, "%s: %llu s of %llu s", what,
              (unsigned long long)(until_ns / WEIR_NS_PER_S),
              (unsigned long long)(traffic_ns / WEIR_NS_PER_S));
-    (void)run;
     lab_run_progress(text);
 }
 
@@ -95,7 +115,7 @@ bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t s
                   const char *what, FILE *record)
 {
     const struct weir_lab_scenario *s = &setup->map->scenario;
-    struct recorder recorder = {.out = record, .setup = setup};
+    struct collector collector = {.run = run, .record = record, .setup = setup};
     lab_run_free(run);
     run->seed = seed;
     run->memory_bytes = weir_lab_bytes(s);
@@ -110,28 +130,28 @@ bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t s
         return false;
     }
     struct weir_lab *lab = weir_lab_init(run->memory, run->memory_bytes, s, seed);
-    if (record) {
-        recorder.failed = !start_recording(&recorder);
-        weir_lab_on_ended(lab, record_entry, &recorder);
-    }
+    weir_lab_on_ended(lab, collect_entry, &collector);
+    if (record)
+        start_recording(&collector);
     uint64_t until_ns = 0;
     bool goes_on = true;
-    while (goes_on && !lab_run_is_interrupted() && !recorder.failed) {
+    while (goes_on && !lab_run_is_interrupted() && !collector.fault) {
         until_ns += WEIR_NS_PER_S;
         goes_on = weir_lab_run(lab, until_ns);
         if (what)
-            show_progress(run, what, until_ns, s->traffic_ns);
+            show_progress(what, until_ns, s->traffic_ns);
     }
     run->is_stopped = goes_on;
     run->results = weir_lab_results(lab);
     lab_run_progress("");
-    if (recorder.failed)
-        fprintf(stderr, "weir lab: the recording could not be written: %s\n", strerror(errno));
-    return !recorder.failed;
+    if (collector.fault)
+        fprintf(stderr, "weir lab: %s: %s\n", collector.fault, strerror(errno));
+    return !collector.fault;
 }
 
 void lab_run_free(struct lab_run *run)
 {
+    free(run->entries);
     if (run->memory)
         munmap(run->memory, run->memory_bytes);
     *run = (struct lab_run){0};

@@ -11,7 +11,9 @@
 struct lab_run {
     const struct weir_lab_results *results; /* valid until lab_run_free */
     uint64_t seed;
-    bool is_stopped; /* by the user, before its end */
+    bool is_stopped;                  /* by the user, before its end */
+    struct weir_trace_entry *entries; /* each request that ended, in the order of its end */
+    size_t entries_count, entries_room;
     void *memory;
     size_t memory_bytes;
 };

@@ -22,7 +22,7 @@ const char *lab_cell(enum lab_unit unit, double value, char out[LAB_CELL_BYTES])
     }
     switch (unit) {
     case LAB_UNIT_COUNT:
-        if (fabs(value - round(value)) < 1e-9 || fabs(value) >= 1000)
+        if (fabs(value - round(value)) < 0.001 || fabs(value) >= 1000)
             snprintf(out, LAB_CELL_BYTES, "%s", cli_amount(llround(value), amount));
         else
             snprintf(out, LAB_CELL_BYTES, "%.1f", value);
@@ -172,6 +172,34 @@ static void put_upstreams(const struct lab_setup *setup, const struct weir_lab_r
     }
 }
 
+/* The worst window of ten seconds, in work or (drr) in requests. */
+static void put_gap(const struct lab_setup *setup, const struct weir_lab_results *results,
+                    bool in_requests)
+{
+    struct lab_gap gap;
+    char amount[LAB_CELL_BYTES], bound[LAB_CELL_BYTES];
+    if (!lab_worst_gap(setup->map, results, in_requests, &gap))
+        return;
+    const struct weir_gap_window *w = gap.window;
+    const struct weir_pool_rules *pool = &setup->map->pools[gap.pool];
+    printf(
+        "%s: at worst, in ten seconds up to %.0f s, %s was ahead of %s by %s (%s for its weight) "
+        "while both waited; ",
+        weir_sched_policy_name(pool->policy), (double)gap.ended_ns / 1e9,
+        setup->map->tenants[w->ahead].name, setup->map->tenants[w->behind].name,
+        lab_cell(LAB_UNIT_COUNT, (double)w->gap_uwork / 1e6, amount),
+        in_requests ? "requests" : "work");
+    if (w->bound_uwork == WEIR_GAP_NO_BOUND)
+        fputs("this order has no bound", stdout);
+    else
+        printf("the bound is %s", lab_cell(LAB_UNIT_COUNT, (double)w->bound_uwork / 1e6, bound));
+    printf(". Jain's index of the %u that waited: %.3f\n", w->compared, w->jain_ppm / 1e6);
+    uint64_t broken = results->gaps[gap.pool][gap.lane].now.windows[WEIR_LAB_GAP_WINDOW].broken;
+    if (broken)
+        printf("THE BOUND WAS BROKEN in %llu windows: this is a fault of weir; please report it\n",
+               (unsigned long long)broken);
+}
+
 static void put_scopes(const struct lab_setup *setup, const struct weir_lab_results *results)
 {
     for (uint32_t i = 0; i < setup->map->scenario.scope_count; i++) {
@@ -186,7 +214,7 @@ static void put_scopes(const struct lab_setup *setup, const struct weir_lab_resu
 void lab_show_table(const struct lab_setup *setup, const struct lab_run *run)
 {
     static struct lab_figures figures;
-    lab_figures_of(setup->map, run->results, &figures);
+    lab_figures_of(setup->map, run->results, run->entries, run->entries_count, &figures);
     lab_put_head(setup);
     printf("seed %llu; the last answer ended after %.1f s\n\n", (unsigned long long)run->seed,
            (double)run->results->now_ns / 1e9);
@@ -195,6 +223,11 @@ void lab_show_table(const struct lab_setup *setup, const struct lab_run *run)
     putchar('\n');
     put_upstreams(setup, run->results);
     put_scopes(setup, run->results);
+    put_gap(setup, run->results, false);
+    put_gap(setup, run->results, true);
+    char cell[LAB_CELL_BYTES];
+    printf("service difference: %s of work a second, mean (docs/fairness.md, \"A real trace\")\n",
+           lab_cell(LAB_UNIT_RATE, figures.whole[LAB_DIFFERENCE], cell));
     if (run->is_stopped)
         puts("\nStopped before its end: the figures are of what had happened by then.");
     printf("\n%s\n", lab_note);
@@ -205,7 +238,7 @@ void lab_show_table(const struct lab_setup *setup, const struct lab_run *run)
 void lab_show_csv(const struct lab_setup *setup, const struct lab_run *run)
 {
     static struct lab_figures figures;
-    lab_figures_of(setup->map, run->results, &figures);
+    lab_figures_of(setup->map, run->results, run->entries, run->entries_count, &figures);
     fputs("tenant", stdout);
     for (int f = 0; f < LAB_FIGURES; f++)
         printf(",%s", lab_figure_rows[f].key);
@@ -294,7 +327,7 @@ int lab_show_json(const struct lab_setup *setup, const struct lab_run *run)
     const struct weir_lab_results *results = run->results;
     uint32_t count = setup->map->scenario.tenant_count;
     char hash[32];
-    lab_figures_of(setup->map, results, &figures);
+    lab_figures_of(setup->map, results, run->entries, run->entries_count, &figures);
     json_t *tenants = json_array(), *whole = json_object();
     for (uint32_t t = 0; t < count; t++)
         json_array_append_new(tenants, tenant_json(setup, results, t, figures.tenants[t]));

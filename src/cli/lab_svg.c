@@ -16,29 +16,38 @@ enum { SHOWN_MAX = 8, CHARTS = 4, SERIES_MAX = SHOWN_MAX + 2 * WEIR_LAB_UPSTREAM
 struct picture {
     const struct lab_setup *setup;
     const struct weir_lab_results *results;
-    uint32_t points;
-    double *times; /* the middle of each bin, and behind them their ends */
+    uint32_t bins;
     uint32_t shown[SHOWN_MAX];
     uint32_t shown_count;
-    double *room; /* points for each series of each chart */
+    double *room; /* x and y of each series of each chart */
     size_t room_used;
     struct cli_chart_series series[CHARTS][SERIES_MAX];
     size_t counts[CHARTS];
     char names[2 * WEIR_LAB_UPSTREAMS_MAX][WEIR_LAB_NAME_BYTES + 16];
 };
 
-static double *add_series(struct picture *p, int chart, const char *name, const double *times,
-                          bool is_dashed, bool is_step)
+/* A series under construction. */
+struct line {
+    struct cli_chart_series *series;
+    double *x, *y;
+};
+
+static struct line add_line(struct picture *p, int chart, const char *name, bool is_dashed,
+                            bool is_step)
 {
-    double *values = p->room + p->room_used;
-    p->room_used += p->points;
-    p->series[chart][p->counts[chart]++] = (struct cli_chart_series){.name = name,
-                                                                     .x = times,
-                                                                     .y = values,
-                                                                     .count = p->points,
-                                                                     .is_dashed = is_dashed,
-                                                                     .is_step = is_step};
-    return values;
+    size_t points = p->bins + 1u;
+    struct line line = {&p->series[chart][p->counts[chart]++], p->room + p->room_used,
+                        p->room + p->room_used + points};
+    p->room_used += 2 * points;
+    *line.series = (struct cli_chart_series){
+        .name = name, .x = line.x, .y = line.y, .is_dashed = is_dashed, .is_step = is_step};
+    return line;
+}
+
+static void add_point(struct line *line, double x, double y)
+{
+    line->x[line->series->count] = x;
+    line->y[line->series->count++] = y;
 }
 
 static double tenant_work(const struct picture *p, uint32_t t)
@@ -69,21 +78,31 @@ static void add_tenant(struct picture *p, uint32_t t)
     const struct weir_pool_rules *pool = &p->setup->map->pools[p->setup->map->tenants[t].pool];
     const struct weir_lab_tenant_bin *bins = p->results->tenants[t].bins;
     double bin_s = (double)p->results->bin_ns / 1e9, sum = 0;
-    const double *ends = p->times + p->points;
-    double *wait = add_series(p, 0, name, p->times, false, false);
-    double *work = add_series(p, 1, name, ends, false, false);
-    double *refused = NULL;
-    for (uint32_t i = 0; i < p->points && !refused; i++)
-        if (bins[i].refused)
-            refused = add_series(p, 3, name, p->times, false, false);
-    for (uint32_t i = 0; i < p->points; i++) {
-        wait[i] = (double)bins[i].wait_max_ns / 1e9;
+    struct line wait = add_line(p, 0, name, false, false);
+    struct line work = add_line(p, 1, name, false, false);
+    add_point(&work, 0, 0);
+    for (uint32_t i = 0; i < p->bins; i++) {
         sum += (double)pool->work_input * (double)bins[i].prompt_tok +
                (double)pool->work_output * (double)bins[i].output_tok;
-        work[i] = sum;
-        if (refused)
-            refused[i] = bins[i].refused / bin_s;
+        add_point(&work, bin_s * (i + 1), sum);
+        /* Some wait and none was dispatched: there is no wait to tell of. */
+        if (bins[i].wait_max_ns > 0 || bins[i].waiting_ns == 0)
+            add_point(&wait, bin_s * i, (double)bins[i].wait_max_ns / 1e9);
     }
+}
+
+static void add_refusals(struct picture *p, uint32_t t)
+{
+    const struct weir_lab_tenant_bin *bins = p->results->tenants[t].bins;
+    double bin_s = (double)p->results->bin_ns / 1e9;
+    bool any = false;
+    for (uint32_t i = 0; i < p->bins && !any; i++)
+        any = bins[i].refused > 0;
+    if (!any)
+        return;
+    struct line refused = add_line(p, 3, p->setup->map->tenants[t].name, false, true);
+    for (uint32_t i = 0; i <= p->bins; i++)
+        add_point(&refused, bin_s * i, i < p->bins ? bins[i].refused / bin_s : 0);
 }
 
 static void add_upstream(struct picture *p, uint32_t u)
@@ -93,31 +112,28 @@ static void add_upstream(struct picture *p, uint32_t u)
     double bin_ns = (double)p->results->bin_ns;
     snprintf(p->names[2 * u], sizeof p->names[0], "in flight at %s", name);
     snprintf(p->names[2 * u + 1], sizeof p->names[0], "limit of %s", name);
-    double *in_flight = add_series(p, 2, p->names[2 * u], p->times, false, false);
-    double *limit = add_series(p, 2, p->names[2 * u + 1], p->times, true, false);
-    for (uint32_t i = 0; i < p->points; i++) {
+    struct line in_flight = add_line(p, 2, p->names[2 * u], false, false);
+    struct line limit = add_line(p, 2, p->names[2 * u + 1], true, true);
+    for (uint32_t i = 0; i < p->bins; i++) {
         /* The last bin is not whole: what it holds is of the part that was. */
         double length_ns = fmin(bin_ns, (double)p->results->now_ns - bin_ns * i);
-        in_flight[i] = length_ns > 0 ? (double)bins[i].in_flight_ns / length_ns : NAN;
-        limit[i] = length_ns > 0 ? (double)bins[i].permits_ns / length_ns : NAN;
+        if (length_ns <= 0)
+            continue;
+        add_point(&in_flight, bin_ns * i / 1e9, (double)bins[i].in_flight_ns / length_ns);
+        add_point(&limit, bin_ns * i / 1e9, (double)bins[i].permits_ns / length_ns);
     }
 }
 
 static bool fill(struct picture *p)
 {
-    size_t all = (size_t)CHARTS * SERIES_MAX * (p->points + 1u);
-    p->times = calloc(2 * ((size_t)p->points + 1), sizeof *p->times);
-    p->room = calloc(all, sizeof *p->room);
-    if (!p->times || !p->room)
+    p->room = calloc((size_t)CHARTS * SERIES_MAX * 2 * (p->bins + 1u), sizeof *p->room);
+    if (!p->room)
         return false;
-    double bin_s = (double)p->results->bin_ns / 1e9;
-    for (uint32_t i = 0; i < p->points; i++) {
-        p->times[i] = bin_s * (i + 0.5);
-        p->times[p->points + i] = bin_s * (i + 1);
-    }
     choose_tenants(p);
-    for (uint32_t i = 0; i < p->shown_count; i++)
+    for (uint32_t i = 0; i < p->shown_count; i++) {
         add_tenant(p, p->shown[i]);
+        add_refusals(p, p->shown[i]);
+    }
     for (uint32_t u = 0; u < p->setup->map->scenario.upstream_count; u++)
         add_upstream(p, u);
     return true;
@@ -137,18 +153,18 @@ static bool write_picture(const struct picture *p, uint64_t seed, FILE *out)
          "seconds, of the requests dispatched in a bin", p->series[0], p->counts[0]},
         {"Work served so far", NULL, "seconds since the start",
          "prompt and output tokens, weighted as fairness counts them", p->series[1], p->counts[1]},
-        {"Requests in flight", NULL, "seconds since the start", "requests", p->series[2],
-         p->counts[2]},
+        {"Requests in flight", p->counts[3] ? NULL : lab_note, "seconds since the start",
+         "requests", p->series[2], p->counts[2]},
         {"Refused requests", lab_note, "seconds since the start", "a second", p->series[3],
          p->counts[3]}};
-    return cli_chart_write(out, title, charts, CHARTS);
+    return cli_chart_write(out, title, charts, p->counts[3] ? CHARTS : CHARTS - 1);
 }
 
 int lab_show_svg(const struct lab_setup *setup, const struct lab_run *run, const char *path)
 {
     static struct picture picture; /* large */
-    picture = (struct picture){
-        .setup = setup, .results = run->results, .points = run->results->bin_count};
+    picture =
+        (struct picture){.setup = setup, .results = run->results, .bins = run->results->bin_count};
     bool is_stdout = strcmp(path, "-") == 0, done = false;
     errno = 0;
     FILE *out = is_stdout ? stdout : fopen(path, "w");
@@ -158,7 +174,6 @@ int lab_show_svg(const struct lab_setup *setup, const struct lab_run *run, const
         done = false;
     if (!done)
         fprintf(stderr, "weir lab: %s cannot be written: %s\n", path, strerror(errno));
-    free(picture.times);
     free(picture.room);
     return done ? CLI_DONE_STATUS : CLI_FAULT_STATUS;
 }
