@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     if (i == WEIR_COUNT(commands))
         return say_unknown(argv[1]);
     int status = commands[i].run(argc - 1, argv + 1);
-    if (fflush(stdout) != 0 && status == CLI_DONE_STATUS) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_DONE_STATUS) {
         fputs("weir: the output could not be written\n", stderr);
         status = CLI_FAULT_STATUS;
     }
