@@ -134,6 +134,8 @@ static void check_upstream(const struct weir_lab_scenario *s, uint32_t i,
               "is another upstream's too; give each its own");
     check(p, u->rules.permits >= 1 && u->rules.permits <= CHECK_PERMITS_MAX, part, i,
           "max_in_flight", "must be 1 to 65,536");
+    check(p, u->rules.adapt.min <= u->rules.permits, part, i, "adaptive",
+          "its minimum is above max_in_flight");
     check(p, check_rate(&u->rules.requests), part, i, "limits.requests", rate);
     check(p, check_rate(&u->rules.tokens), part, i, "limits.tokens", rate);
     check(p, check_rate(&u->rules.input), part, i, "limits.input", rate);
