@@ -1,7 +1,4 @@
 /* The model as a whole: what must come out, worked out by hand where it can be. */
-#include <stdlib.h>
-
-#include "lab/lab_private.h"
 #include "lab/lab_world.h"
 
 /* --- determinism --- */
@@ -80,7 +77,7 @@ static void run_ns__ends_there__those_alive_are_counted(void **state)
     CHECK(!weir_lab_run(run.lab, WEIR_NEVER_NS));
     run.r = weir_lab_results(run.lab);
     CHECK_INT(run.r->now_ns, 20 * WEIR_NS_PER_S);
-    world_check_sums(&run);
+    CHECK(!world_wrong_sums(run.lab, run.r));
     uint64_t alive = 0;
     for (uint32_t i = 0; i < 4; i++)
         alive += run.r->tenants[i].alive;
@@ -198,6 +195,7 @@ static void weights__overload__tokens_go_by_weight_and_the_gap_keeps_its_bound(v
         w.tenants[i].rules.weight = i + 1;
     }
     w.s.run_ns = w.s.traffic_ns;
+    w.s.bin_ns = 10 * WEIR_NS_PER_MS;
     world_run(&run, &w.s, 1);
     const struct weir_lab_results *r = run.r;
     uint64_t share =
@@ -207,6 +205,11 @@ static void weights__overload__tokens_go_by_weight_and_the_gap_keeps_its_bound(v
         CHECK_MSG(got * 100 >= want * 97 && got * 100 <= want * 103, "%u got %llu of %llu", i,
                   (unsigned long long)got, (unsigned long long)want);
     }
+    const struct weir_lab_gap_results *gap = &r->gaps[0][0];
+    CHECK(r->bin_ns > w.s.bin_ns); /* the bins were folded */
+    CHECK_INT(gap->bins[(gap->worst_ns[WEIR_LAB_GAP_WINDOW] - 1) / r->bin_ns].gap_uwork,
+              gap->worst[WEIR_LAB_GAP_WINDOW].gap_uwork);
+    CHECK_INT(gap->bins[5 * WEIR_NS_PER_S / r->bin_ns].gap_uwork, 0); /* no window is over yet */
     for (uint32_t i = 0; i < WEIR_GAP_WINDOWS; i++) {
         CHECK_INT(r->gaps[0][0].worst[i].compared, 3);
         CHECK(r->gaps[0][0].worst[i].gap_uwork <= r->gaps[0][0].worst[i].bound_uwork);
@@ -228,6 +231,7 @@ static void fifo__overload__the_gap_shows_who_sends_more(void **state)
     w.pools[0].policy = WEIR_SCHED_FIFO;
     world_run(&fifo, &w.s, 1);
     CHECK(fifo.r->traffic_hash == vtc.r->traffic_hash);
+    CHECK_INT(fifo.r->gaps[0][0].worst[1].bound_uwork, WEIR_GAP_NO_BOUND);
     CHECK(fifo.r->gaps[0][0].worst[1].gap_uwork > 8 * vtc.r->gaps[0][0].worst[1].gap_uwork);
     world_free(&fifo);
     world_free(&vtc);
@@ -353,6 +357,38 @@ static void no_use_to_repeat__an_sdk_does_not(void **state)
     world_free(&run);
 }
 
+static void hint_above_a_minute__an_sdk_does_not_repeat(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 10);
+    w.tenants[0].rules.requests = (struct weir_rate){.rate_micro_per_s = 5000, .capacity = 1};
+    w.tenants[0].rules.refuse_over = true; /* one in 200 s */
+    w.tenants[0].client = world_sdk();
+    w.s.traffic_ns = 60 * WEIR_NS_PER_S;
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.r->tenants[0].finished, 1);
+    CHECK(run.r->tenants[0].refusals[WEIR_REFUSAL_RATE_LIMIT] > 30);
+    CHECK_INT(run.r->tenants[0].tries, run.r->tenants[0].offered);
+    world_free(&run);
+}
+
+static void waiting_bytes__bound_keeps_the_queue_short(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 1);
+    w.tenants[0].rate_micro_per_s = 20000000;
+    w.s.waiting_bytes_max = 9500; /* of prompts with some 430 bytes and a frame of 500 */
+    world_run(&run, &w.s, 1);
+    CHECK(run.r->tenants[0].refusals[WEIR_REFUSAL_QUEUE_FULL] > 1000);
+    uint64_t most_ns = run.r->tenants[0].queue_wait_ns.max;
+    CHECK(most_ns > 4 * WEIR_NS_PER_S && most_ns < 6 * WEIR_NS_PER_S);
+    world_free(&run);
+}
+
 static void gives_up__in_the_queue_and_at_the_backend__hangs_up_in_time(void **state)
 {
     (void)state;
@@ -403,6 +439,18 @@ static void first_byte_too_late__given_up_by_the_gateway(void **state)
     CHECK(t->refusals[WEIR_REFUSAL_UPSTREAM_TIMEOUT] >= 5);
     CHECK(t->refusals[WEIR_REFUSAL_UPSTREAM_OPEN] > 0); /* five in a row */
     CHECK(t->finished > 40);
+    world_free(&run);
+}
+
+static void first_byte_in_time__a_long_answer_is_left_alone(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 50);
+    w.s.first_byte_max_ns = 100 * WEIR_NS_PER_MS; /* an answer takes 500 ms */
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.r->tenants[0].finished, run.r->tenants[0].offered);
     world_free(&run);
 }
 
@@ -480,124 +528,6 @@ static void one_of_two_replicas_fails__the_other_carries_on(void **state)
     world_free(&run);
 }
 
-/* --- budgets --- */
-
-static void budget_world(struct world *w, enum weir_exhausted_policy policy)
-{
-    world_plain(w, 2, 20);
-    w->tenants[0].rules.scope = w->tenants[1].rules.scope = 1;
-    w->scopes[0] =
-        (struct weir_lab_scope){.name = "org", .parent = WEIR_NONE, .is_unlimited = true};
-    w->scopes[1] = (struct weir_lab_scope){.name = "team",
-                                           .parent = 0,
-                                           .granted_tok = 6000, /* 40 requests of 150 tokens */
-                                           .period_ns = 25 * WEIR_NS_PER_S,
-                                           .on_exhausted = policy,
-                                           .fallback_scope = WEIR_NONE};
-    w->s.scope_count = 2;
-    for (uint32_t i = 0; i < 2; i++)
-        w->tenants[i].rate_micro_per_s = 4000000;
-}
-
-static void budget_spent__refuse__never_past_the_grant(void **state)
-{
-    (void)state;
-    struct world w;
-    struct world_run run;
-    budget_world(&w, WEIR_EXHAUSTED_REFUSE);
-    w.tenants[0].client = world_sdk();
-    world_run(&run, &w.s, 1);
-    uint64_t finished = run.r->tenants[0].finished + run.r->tenants[1].finished;
-    uint64_t spent = run.r->tenants[0].refusals[WEIR_REFUSAL_BUDGET_EXHAUSTED];
-    /* Four windows; what is left of each is too little for a hold of 300 or so. */
-    CHECK_MSG(finished <= 160 && finished >= 144, "%llu", (unsigned long long)finished);
-    CHECK(spent > 200);
-    CHECK_INT(run.r->scopes[1].settled_tok, finished * 150);
-    CHECK_INT(run.r->scopes[0].settled_tok, finished * 150);
-    CHECK_INT(run.r->scopes[1].overrun_tok, 0);
-    CHECK_INT(run.r->scopes[1].reserved_tok, 0);
-    /* 402 is not repeated; only those refused for the holds of others are. */
-    CHECK_INT(run.r->tenants[0].tries - run.r->tenants[0].offered,
-              run.r->tenants[0].refusals[WEIR_REFUSAL_BUDGET_BUSY]);
-    world_free(&run);
-}
-
-static void budget_spent__fallback__goes_on_elsewhere(void **state)
-{
-    (void)state;
-    struct world w;
-    struct world_run run;
-    budget_world(&w, WEIR_EXHAUSTED_FALLBACK);
-    w.upstreams[1] = w.upstreams[0];
-    w.upstreams[1].name[1] = '1';
-    w.pools[1] = w.pools[0];
-    w.pools[1].upstreams[0] = 1;
-    w.s.upstream_count = w.s.pool_count = 2;
-    w.scopes[1].fallback_pool = 1;
-    world_run(&run, &w.s, 1);
-    uint64_t finished = run.r->tenants[0].finished + run.r->tenants[1].finished;
-    CHECK_INT(finished, run.r->tenants[0].offered + run.r->tenants[1].offered);
-    CHECK_INT(run.r->upstreams[1].gateway.calls, finished - run.r->scopes[1].settled_tok / 150);
-    CHECK(run.r->upstreams[1].gateway.calls > 500);
-    world_free(&run);
-}
-
-static void budget_spent__queue__waits_for_the_window(void **state)
-{
-    (void)state;
-    struct world w;
-    struct world_run run;
-    budget_world(&w, WEIR_EXHAUSTED_QUEUE);
-    w.s.traffic_ns = 20 * WEIR_NS_PER_S;
-    w.s.queue_wait_max_ns = 60 * WEIR_NS_PER_S;
-    world_run(&run, &w.s, 1);
-    uint64_t finished = run.r->tenants[0].finished + run.r->tenants[1].finished;
-    uint64_t offered = run.r->tenants[0].offered + run.r->tenants[1].offered;
-    CHECK(offered > 120);
-    /* 60 s of patience are two or three more windows. */
-    CHECK(finished >= 108 && finished <= 160);
-    uint64_t after = 0;
-    for (size_t i = 0; i < run.count; i++) {
-        const struct weir_trace_entry *e = &run.entries[i];
-        if (e->outcome == WEIR_TRACE_FINISHED && e->queue_wait_ns > WEIR_NS_PER_S)
-            after += e->arrival_ns + e->queue_wait_ns >= 25 * WEIR_NS_PER_S;
-    }
-    CHECK(after > 60);
-    world_free(&run);
-}
-
-static void answer_passes_its_hold__extended_or_cut(void **state)
-{
-    (void)state;
-    for (uint32_t variant = 0; variant < 3; variant++) {
-        struct world w;
-        struct world_run run;
-        world_plain(&w, 1, 20);
-        w.s.model.output_default_tok = 100;
-        w.s.ledger_delay_ns = variant == 2 ? 5 * WEIR_NS_PER_MS : 0;
-        w.tenants[0].output_limit_tok = 0;
-        w.tenants[0].output = world_fixed(400);
-        w.tenants[0].rules.scope = 0;
-        w.tenants[0].rules.overrun_cuts = true;
-        w.tenants[0].rate_micro_per_s = 100000;
-        w.scopes[0] = (struct weir_lab_scope){
-            .name = "team", .parent = WEIR_NONE, .granted_tok = variant == 1 ? 300 : 1000000};
-        w.s.scope_count = 1;
-        world_run(&run, &w.s, 1);
-        const struct weir_lab_tenant_results *t = &run.r->tenants[0];
-        if (variant == 1) {
-            CHECK_INT(t->cut, 1); /* then nothing is left of the grant */
-            CHECK(t->refusals[WEIR_REFUSAL_BUDGET_EXHAUSTED] > 1);
-            CHECK(t->lost_tok > 75 && t->lost_tok < 400);
-        } else {
-            CHECK_INT(t->finished, t->offered);
-            CHECK_INT(run.r->scopes[0].overrun_tok, 0);
-            CHECK_INT(run.r->scopes[0].settled_tok, 500 * t->offered);
-        }
-        world_free(&run);
-    }
-}
-
 /* --- limits of the model itself --- */
 
 static void more_clients_than_can_be_kept__turned_away_and_counted(void **state)
@@ -647,15 +577,14 @@ int main(void)
         cmocka_unit_test(retries__never_more_than_told_and_backed_off),
         cmocka_unit_test(hint__obeyed__the_first_retry_succeeds),
         cmocka_unit_test(no_use_to_repeat__an_sdk_does_not),
+        cmocka_unit_test(hint_above_a_minute__an_sdk_does_not_repeat),
+        cmocka_unit_test(waiting_bytes__bound_keeps_the_queue_short),
         cmocka_unit_test(gives_up__in_the_queue_and_at_the_backend__hangs_up_in_time),
         cmocka_unit_test(first_byte_too_late__given_up_by_the_gateway),
+        cmocka_unit_test(first_byte_in_time__a_long_answer_is_left_alone),
         cmocka_unit_test(total_too_long__the_answer_is_cut),
         cmocka_unit_test(failing_upstream__breaker_opens_and_traffic_falls_back),
         cmocka_unit_test(one_of_two_replicas_fails__the_other_carries_on),
-        cmocka_unit_test(budget_spent__refuse__never_past_the_grant),
-        cmocka_unit_test(budget_spent__fallback__goes_on_elsewhere),
-        cmocka_unit_test(budget_spent__queue__waits_for_the_window),
-        cmocka_unit_test(answer_passes_its_hold__extended_or_cut),
         cmocka_unit_test(more_clients_than_can_be_kept__turned_away_and_counted),
         cmocka_unit_test(audited__busy_setup__every_invariant_after_every_event),
     };

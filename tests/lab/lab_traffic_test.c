@@ -311,6 +311,11 @@ static void trace__entries__sent_as_they_stand(void **state)
     w.s.trace_count = 6;
     w.s.trace_tenants = map;
     w.s.trace_tenant_count = 3;
+    w.tenants[0].until_ns = 6 * WEIR_NS_PER_S;
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.count, 3); /* but for the one at 10 s, which tenant 0 does not send any more */
+    world_free(&run);
+    w.tenants[0].until_ns = 0;
     world_run(&run, &w.s, 1);
     CHECK_INT(run.count, 4); /* those of name 1 are left out */
     CHECK_INT(run.entries[0].tenant, 1);

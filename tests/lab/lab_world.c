@@ -89,9 +89,14 @@ void world_run(struct world_run *run, const struct weir_lab_scenario *s, uint64_
     world_open(run, s, seed);
     (void)weir_lab_run(run->lab, WEIR_NEVER_NS);
     run->r = weir_lab_results(run->lab);
-    world_check_sums(run);
-    if (s->run_ns == 0)
-        world_check_over(run);
+    const char *wrong = world_wrong_sums(run->lab, run->r);
+    CHECK_MSG(!wrong, "%s", wrong);
+    wrong = s->run_ns == 0 ? world_wrong_over(run->lab, run->r) : NULL;
+    CHECK_MSG(!wrong, "%s", wrong);
+    uint64_t ended = 0;
+    for (uint32_t i = 0; i < s->tenant_count; i++)
+        ended += run->r->tenants[i].offered - run->r->tenants[i].alive;
+    CHECK_INT(run->count, ended);
 }
 
 void world_free(struct world_run *run)
@@ -120,73 +125,116 @@ static struct weir_lab_tenant_bin bins_sum(const struct weir_lab_results *r, uin
     return sum;
 }
 
-static void check_bins(const struct weir_lab_results *r, uint32_t tenant)
+#define HOLDS(c)                                                                                   \
+    do {                                                                                           \
+        if (!(c))                                                                                  \
+            return #c;                                                                             \
+    } while (0)
+
+static const char *wrong_bins(const struct weir_lab_results *r, uint32_t tenant)
 {
     const struct weir_lab_tenant_results *t = &r->tenants[tenant];
     struct weir_lab_tenant_bin sum = bins_sum(r, tenant);
-    CHECK_INT(sum.offered, t->offered);
-    CHECK_INT(sum.tries, t->tries);
-    CHECK_INT(sum.finished, t->finished);
-    CHECK_INT(sum.good, t->good);
-    CHECK_INT(sum.refused, t->refused);
-    CHECK_INT(sum.failed, t->failed + t->cut + t->gave_up);
-    CHECK_INT(sum.prompt_tok, t->prompt_tok);
-    CHECK_INT(sum.output_tok, t->output_tok);
-    CHECK_INT(sum.waiting_ns, t->waiting_ns);
+    HOLDS(sum.offered == t->offered);
+    HOLDS(sum.tries == t->tries);
+    HOLDS(sum.finished == t->finished);
+    HOLDS(sum.good == t->good);
+    HOLDS(sum.refused == t->refused);
+    HOLDS(sum.failed == t->failed + t->cut + t->gave_up);
+    HOLDS(sum.prompt_tok == t->prompt_tok);
+    HOLDS(sum.output_tok == t->output_tok);
+    HOLDS(sum.waiting_ns == t->waiting_ns);
+    return NULL;
 }
 
-void world_check_sums(const struct world_run *run)
+static const char *wrong_upstream(const struct weir_lab *lab, const struct weir_lab_results *r,
+                                  uint32_t upstream)
 {
-    const struct weir_lab_results *r = run->r;
-    uint64_t ended = 0, alive = 0;
-    for (uint32_t i = 0; i < run->lab->s->tenant_count; i++) {
+    const struct weir_lab_upstream_results *u = &r->upstreams[upstream];
+    uint64_t in_flight_ns = 0, tokens_made = 0, calls = 0;
+    for (uint32_t i = 0; i < r->bin_count; i++) {
+        in_flight_ns += u->bins[i].in_flight_ns;
+        tokens_made += u->bins[i].tokens_made;
+        calls += u->bins[i].calls;
+        HOLDS(u->bins[i].in_flight_ns <= u->bins[i].permits_ns ||
+              lab->s->upstreams[upstream].rules.adapt.min > 0);
+    }
+    HOLDS(tokens_made == u->backend.tokens_made);
+    HOLDS(calls == u->gateway.calls);
+    HOLDS(in_flight_ns <= r->now_ns * u->in_flight_max);
+    HOLDS(u->in_flight_max <= lab->s->upstreams[upstream].rules.permits);
+    return NULL;
+}
+
+const char *world_wrong_sums(const struct weir_lab *lab, const struct weir_lab_results *r)
+{
+    uint64_t alive = 0;
+    const char *wrong = NULL;
+    for (uint32_t i = 0; i < lab->s->tenant_count && !wrong; i++) {
         const struct weir_lab_tenant_results *t = &r->tenants[i];
-        CHECK_INT(t->offered,
-                  t->finished + t->refused + t->failed + t->cut + t->gave_up + t->alive);
-        CHECK(t->good <= t->finished);
-        CHECK(t->tries >= t->offered);
-        CHECK_INT(t->latency_ns.count, t->finished);
-        check_bins(r, i);
-        ended += t->offered - t->alive;
+        HOLDS(t->offered == t->finished + t->refused + t->failed + t->cut + t->gave_up + t->alive);
+        HOLDS(t->good <= t->finished);
+        HOLDS(t->tries >= t->offered);
+        HOLDS(t->latency_ns.count == t->finished);
+        HOLDS(t->first_token_ns.count >= t->finished);
+        uint64_t refused = 0;
+        for (uint32_t k = 0; k < WEIR_REFUSAL_COUNT; k++)
+            refused += t->refusals[k];
+        HOLDS(refused <= t->tries && refused >= t->refused);
+        wrong = wrong_bins(r, i);
         alive += t->alive;
     }
-    CHECK_INT(ended, run->count);
-    CHECK(r->flow.requests_now <= alive);
+    for (uint32_t i = 0; i < lab->s->upstream_count && !wrong; i++)
+        wrong = wrong_upstream(lab, r, i);
+    HOLDS(r->flow.requests_now <= alive);
+    for (uint32_t pool = 0; pool < lab->s->pool_count; pool++)
+        for (uint32_t lane = 0; lane < lab->s->lanes.lane_count; lane++)
+            for (uint32_t i = 0; i < WEIR_GAP_WINDOWS; i++)
+                HOLDS(r->gaps[pool][lane].now.windows[i].broken == 0);
+    return wrong;
 }
 
-void world_check_over(const struct world_run *run)
+/* What was charged is what the ledger has, over all its scopes without a parent. */
+static const char *wrong_ledger(const struct weir_lab *lab, const struct weir_lab_results *r)
 {
-    const struct weir_lab_scenario *s = run->lab->s;
-    const struct weir_lab_results *r = run->r;
-    uint64_t output_tok = 0, charged_tok = 0, settled_tok = 0;
-    CHECK_INT(r->flow.requests_now, 0);
-    CHECK_INT(r->flow.waiters_now, 0);
-    CHECK_INT(r->flow.in_flight_now, 0);
-    CHECK_INT(r->flow.holds_now, 0);
-    for (uint32_t i = 0; i < s->tenant_count; i++) {
-        const struct weir_lab_tenant_results *t = &r->tenants[i];
-        CHECK_INT(t->alive, 0);
-        output_tok += t->output_tok + t->lost_tok;
-        charged_tok += t->charged_tok;
-    }
-    for (uint32_t i = 0; i < s->upstream_count; i++) {
-        CHECK_INT(r->upstreams[i].gateway.permits_now, 0);
-        CHECK_INT(r->upstreams[i].backend.running, 0);
-        CHECK_INT(r->upstreams[i].backend.waiting, 0);
-        CHECK_INT(r->upstreams[i].backend.travelling, 0);
-    }
-    /* Each token that a backend made is somebody's. */
-    CHECK_INT(r->tokens_made, output_tok);
-    /* What was charged is what the ledger has, over all its scopes without a parent. */
+    const struct weir_lab_scenario *s = lab->s;
+    uint64_t charged_tok = 0, settled_tok = 0;
+    for (uint32_t i = 0; i < s->tenant_count; i++)
+        charged_tok += r->tenants[i].charged_tok;
     for (uint32_t i = 0; i < s->scope_count + s->tenant_count + 1; i++) {
         struct weir_ledger_totals totals;
-        CHECK(weir_ledger_totals(run->lab->ledger, i, &totals));
-        CHECK_INT(totals.reserved_tok, 0);
-        bool is_root = i >= s->scope_count || s->scopes[i].parent == WEIR_NONE;
-        if (is_root && i < s->scope_count)
-            settled_tok += r->scopes[i].settled_tok;
-        else if (is_root)
+        HOLDS(weir_ledger_totals(lab->ledger, i, &totals));
+        HOLDS(totals.reserved_tok == 0);
+        HOLDS(weir_ledger_used_tok(&totals) <= totals.granted_tok + totals.overrun_tok);
+        if (i >= s->scope_count)
             settled_tok += (uint64_t)totals.committed_tok;
+        else if (s->scopes[i].parent == WEIR_NONE)
+            settled_tok += r->scopes[i].settled_tok;
+        if (i < s->scope_count && s->scopes[i].period_ns == 0)
+            HOLDS(r->scopes[i].settled_tok == (uint64_t)totals.committed_tok);
     }
-    CHECK_INT(settled_tok, charged_tok);
+    HOLDS(settled_tok == charged_tok);
+    return NULL;
+}
+
+const char *world_wrong_over(const struct weir_lab *lab, const struct weir_lab_results *r)
+{
+    uint64_t output_tok = 0;
+    HOLDS(r->flow.requests_now == 0);
+    HOLDS(r->flow.waiters_now == 0);
+    HOLDS(r->flow.in_flight_now == 0);
+    HOLDS(r->flow.holds_now == 0);
+    for (uint32_t i = 0; i < lab->s->tenant_count; i++) {
+        HOLDS(r->tenants[i].alive == 0);
+        output_tok += r->tenants[i].output_tok + r->tenants[i].lost_tok;
+    }
+    for (uint32_t i = 0; i < lab->s->upstream_count; i++) {
+        HOLDS(r->upstreams[i].gateway.permits_now == 0);
+        HOLDS(r->upstreams[i].backend.running == 0);
+        HOLDS(r->upstreams[i].backend.waiting == 0);
+        HOLDS(r->upstreams[i].backend.travelling == 0);
+    }
+    /* Each token that a backend made is somebody's. */
+    HOLDS(r->tokens_made == output_tok);
+    return wrong_ledger(lab, r);
 }

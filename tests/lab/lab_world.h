@@ -40,9 +40,8 @@ void world_open(struct world_run *run, const struct weir_lab_scenario *s, uint64
 /* To the end. */
 void world_run(struct world_run *run, const struct weir_lab_scenario *s, uint64_t seed);
 void world_free(struct world_run *run);
-/* What must hold of every run, at any time. */
-void world_check_sums(const struct world_run *run);
-/* And when all is over. */
-void world_check_over(const struct world_run *run);
+/* What must hold of every run, at any time; and when all is over. NULL, or what does not. */
+const char *world_wrong_sums(const struct weir_lab *lab, const struct weir_lab_results *r);
+const char *world_wrong_over(const struct weir_lab *lab, const struct weir_lab_results *r);
 
 #endif
