@@ -144,6 +144,7 @@ static bool load_trace(struct wish *wish)
         fprintf(stderr, "%s\n", text);
         return false;
     }
+    weir_trace_fill_sizes(&wish->trace);
     weir_trace_remark(&wish->trace, text, sizeof text);
     if (*text)
         fprintf(stderr, "%s: %s\n", path, text);

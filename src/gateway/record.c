@@ -1,5 +1,5 @@
 /* record: the traffic in the form that src/trace reads, one row for each metered request when it is
- * over (docs/lab.md). No content, no credential, no text of a client's: names are the configuration's. */
+ * over (docs/traces.md). No content, no credential, no text of a client's: names are the configuration's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

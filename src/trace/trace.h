@@ -1,7 +1,7 @@
 /* trace: request traces, read from and written as CSV. A push parser without I/O.
  *
  * Bytes come in portions of any size, entries go out by callback in the order of the file. Which
- * form a file has is found by the column names of its first line (docs/lab.md lists the forms):
+ * form a file has is found by the column names of its first line (docs/traces.md lists the forms):
  *
  *   Azure      TIMESTAMP, ContextTokens, GeneratedTokens
  *   arena      arrival_s, tenant, prompt_tokens, output_tokens; measured: first_token_s, latency_s,
@@ -125,6 +125,18 @@ const char *weir_trace_name(const struct weir_trace_reader *r, enum weir_trace_k
  * scratch: room for count entries. */
 void weir_trace_settle(struct weir_trace_entry *entries, struct weir_trace_entry *scratch,
                        size_t count);
+
+/* What the finished requests of a tenant used, together. */
+struct weir_trace_sizes {
+    uint64_t requests, prompt_tok, output_tok;
+};
+
+/* Makes a trace fit to be sent again: a request that a recording says was refused, or gone before it
+ * was sent, used no tokens, but would have. It gets what its tenant's finished ones used on average,
+ * of all tenants where that has none. sizes: room for tenants_count, overwritten. Returns how many
+ * requests were filled in so; without a finished request in the whole trace none is. */
+size_t weir_trace_fill(struct weir_trace_entry *entries, size_t count,
+                       struct weir_trace_sizes *sizes, uint32_t tenants_count);
 
 /* The writer of the recording form. Names are cut to WEIR_TRACE_NAME_BYTES - 1 and their control
  * characters become blanks, so that what is written can be read.

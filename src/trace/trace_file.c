@@ -192,6 +192,15 @@ void weir_trace_free(struct weir_trace *trace)
     *trace = (struct weir_trace){0};
 }
 
+void weir_trace_fill_sizes(struct weir_trace *trace)
+{
+    uint32_t tenants = trace->names_count[WEIR_TRACE_TENANT];
+    struct weir_trace_sizes *sizes = calloc(tenants, sizeof *sizes);
+    if (sizes)
+        trace->filled = weir_trace_fill(trace->entries, trace->count, sizes, tenants);
+    free(sizes);
+}
+
 void weir_trace_remark(const struct weir_trace *trace, char *text, size_t text_bytes)
 {
     const struct weir_trace_facts *f = &trace->facts;
@@ -207,7 +216,13 @@ void weir_trace_remark(const struct weir_trace *trace, char *text, size_t text_b
                                  "%s%llu rows cut short by a crash were left out", used ? "; " : "",
                                  (unsigned long long)f->rows_cut);
     if (f->rows_dropped > 0 && used < text_bytes)
+        used += (size_t)snprintf(
+            text + used, text_bytes - used,
+            "%s%llu requests are missing: the gateway could not write them in time",
+            used ? "; " : "", (unsigned long long)f->rows_dropped);
+    if (trace->filled > 0 && used < text_bytes)
         snprintf(text + used, text_bytes - used,
-                 "%s%llu requests are missing: the gateway could not write them in time",
-                 used ? "; " : "", (unsigned long long)f->rows_dropped);
+                 "%s%zu requests were refused or left before they used a token: they have the mean "
+                 "size of their tenant's others",
+                 used ? "; " : "", trace->filled);
 }

@@ -16,6 +16,7 @@ struct weir_trace {
     size_t count;                     /* at least 1 */
     uint64_t span_ns;                 /* the last arrival */
     struct weir_trace_facts facts;
+    size_t filled;                                   /* by weir_trace_fill_sizes */
     const char *const *names[WEIR_TRACE_KIND_COUNT]; /* [kind][index] */
     uint32_t names_count[WEIR_TRACE_KIND_COUNT];
     void *memory; /* of the names */
@@ -27,7 +28,10 @@ WEIR_MUST_USE bool weir_trace_load(const char *path, const char *scheduler,
                                    struct weir_trace *trace, char *error_text, size_t error_bytes);
 void weir_trace_free(struct weir_trace *trace);
 
-/* One line about what a reader should know (unsorted rows, rows cut short or dropped); "" if there
+/* weir_trace_fill, before a trace is sent again. Without memory for it nothing is filled. */
+void weir_trace_fill_sizes(struct weir_trace *trace);
+
+/* One line about what a reader should know (unsorted rows, rows cut short, dropped, or filled); "" if there
  * is nothing to say. */
 void weir_trace_remark(const struct weir_trace *trace, char *text, size_t text_bytes);
 

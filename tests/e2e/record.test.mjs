@@ -100,6 +100,12 @@ claim('record: each metered request is a row when it is over, with its tokens, w
   for (const word of ['SECRET', 'sk-live', 'wk_', keys.ada, 'silent', 'broken', 'Hello'])
     assert.ok(!text.includes(word), `no content: ${word}`);
   assert.equal(statSync(file).mode & 0o777, 0o600);
+
+  // And the lab sends it again, on the same configuration: the refused one with a size.
+  const lab = await weir(gateway.state, ['lab', path.join(gateway.state, 'weir.yaml'), '--trace', file, '--json']);
+  assert.equal(lab.status, 0, lab.err);
+  assert.match(lab.err, /1 requests were refused or left before they used a token: they have the mean size/);
+  assert.match(lab.out, /"sent": *6\b/);
 });
 
 claim('record: waiting in the queue is told, and a client that leaves it is gone', async (rig) => {

@@ -403,6 +403,29 @@ static void settle__unsorted_arrivals__are_sorted_stably_and_count_from_the_firs
     }
 }
 
+static void fill__who_used_nothing__gets_the_mean_of_its_tenant_or_of_all(void **state)
+{
+    (void)state;
+    struct weir_trace_entry e[] = {
+        {.tenant = 1, .prompt_tok = 10, .output_tok = 3},
+        {.tenant = 1, .prompt_tok = 13, .output_tok = 4},
+        {.tenant = 1, .outcome = WEIR_TRACE_REFUSED},
+        {.tenant = 2, .outcome = WEIR_TRACE_GONE},
+        {.tenant = 1, .prompt_tok = 900, .output_tok = 900, .outcome = WEIR_TRACE_CUT},
+        {.tenant = 1, .prompt_tok = 7, .outcome = WEIR_TRACE_GONE}, /* it was sent */
+        {.tenant = 1, .outcome = WEIR_TRACE_FAILED},
+        {.tenant = 0, .prompt_tok = 1},
+    };
+    struct weir_trace_sizes sizes[3];
+    CHECK_INT(weir_trace_fill(e, WEIR_COUNT(e), sizes, 3), 2);
+    CHECK(e[2].prompt_tok == 12 && e[2].output_tok == 4); /* 11.5 and 3.5, rounded */
+    CHECK(e[3].prompt_tok == 8 && e[3].output_tok == 2);  /* of all: 24 / 3 and 7 / 3 */
+    CHECK(e[5].prompt_tok == 7 && e[5].output_tok == 0 && e[6].prompt_tok == 0);
+    CHECK_INT(weir_trace_fill(&e[3], 1, sizes, 3), 0); /* it has tokens now */
+    e[3].prompt_tok = e[3].output_tok = 0;
+    CHECK_INT(weir_trace_fill(&e[3], 1, sizes, 3), 0); /* nobody finished */
+}
+
 static void recording__rows_that_a_crash_cut__are_left_out_and_counted(void **state)
 {
     (void)state;
@@ -554,6 +577,7 @@ int main(void)
         cmocka_unit_test(bounds__lines_cells_rows__are_refused_beyond_and_taken_at_them),
         cmocka_unit_test(scheduler__one_run_of_several_is_chosen),
         cmocka_unit_test(settle__unsorted_arrivals__are_sorted_stably_and_count_from_the_first),
+        cmocka_unit_test(fill__who_used_nothing__gets_the_mean_of_its_tenant_or_of_all),
         cmocka_unit_test(recording__rows_that_a_crash_cut__are_left_out_and_counted),
         cmocka_unit_test(recording__written_then_read__is_the_same),
         cmocka_unit_test(writer__longest_line_and_header__fit_their_bounds),
