@@ -253,13 +253,17 @@ static void lanes__forgotten_tenant__is_new_in_all(void **state)
     box_free(&box);
 }
 
+/* 1 + 1/2 + .. + 1/m in hundredths, rounded up, for m lanes with a floor. */
+static const uint32_t harmonic_percent[WEIR_LANES_MAX + 1] = {100, 100, 150, 184, 209,
+                                                              229, 245, 260, 272};
+
 /* On every interval in which a lane has waiters: at least its floor less the slack of the header;
  * and while a higher lane has waiters, no more than its floor of what was dispatched while it had
  * waiters, and that slack. Hundredths of work. */
 struct floors {
     struct tape *t;
     struct weir_lanes *l;
-    uint32_t lanes;
+    uint32_t lanes, floored;
     struct weir_lane_config config[WEIR_LANES_MAX];
     __int128 promised[WEIR_LANES_MAX]; /* its floor of the work dispatched while it had waiters */
     __int128 got[WEIR_LANES_MAX];
@@ -286,7 +290,8 @@ static void check_floors(struct floors *f)
     f->waits[0] = false;
     for (uint32_t i = 0; i < f->lanes; i++) {
         __int128 is_short = f->promised[i] - f->got[i];
-        __int128 slack = (__int128)100 * f->largest[i] + (__int128)272 * largest;
+        __int128 slack =
+            (__int128)100 * f->largest[i] + (__int128)harmonic_percent[f->floored] * largest;
         bool waits = floors_waits(f, i);
         bool stays = waits && (i == 0 ? top_waited : f->waits[i]);
         f->waits[i] = waits;
@@ -356,9 +361,11 @@ static void floors_setup(struct floors *f)
     static const uint32_t lanes[] = {3, 3, 3, 4, 8};
     uint64_t row = tape_below(f->t, WEIR_COUNT(floors));
     f->lanes = lanes[row];
-    for (uint32_t i = 0; i < f->lanes; i++)
+    for (uint32_t i = 0; i < f->lanes; i++) {
         f->config[i] =
             (struct weir_lane_config){(enum weir_sched_policy)tape_below(f->t, 4), floors[row][i]};
+        f->floored += floors[row][i] > 0;
+    }
     const uint32_t items = WEIR_COUNT(f->used);
     struct weir_lanes_limits limits = {f->lanes, TENANTS, items};
     size_t bytes = weir_lanes_bytes(limits);

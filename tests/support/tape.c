@@ -51,8 +51,10 @@ void tape_fail(struct tape *t, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(t->failure, sizeof t->failure, format, arguments);
+    int length = vsnprintf(t->failure, sizeof t->failure, format, arguments);
     va_end(arguments);
+    if (t->note && length > 0 && (size_t)length < sizeof t->failure)
+        snprintf(t->failure + length, sizeof t->failure - (size_t)length, " [%s]", t->note);
     longjmp(t->out, 1);
 }
 

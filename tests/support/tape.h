@@ -27,6 +27,8 @@ struct tape {
     size_t at;
     jmp_buf out;
     char failure[512];
+    const char
+        *note; /* said with a failure, when set: what the property knows of how it came there */
     void *allocs[TAPE_ALLOCS_MAX];
     size_t allocs_count;
 };
