@@ -286,7 +286,7 @@ WEIR_MUST_USE bool weir_flow_next(struct weir_flow *f, struct weir_effect *effec
 /* Looking in: copies, for the admin API, rate-limit headers and metrics. */
 struct weir_tenant_view {
     uint32_t waiting, in_flight;
-    uint64_t longest_wait_ns;
+    uint64_t longest_wait_ns; /* of those that wait now, for their turn or for budget */
     uint64_t admitted, refused, finished;
     uint64_t input_tok, output_tok, estimated_requests;
     struct weir_flow_limit requests, tokens;

@@ -18,6 +18,13 @@ void weir_flow_tenant_view(const struct weir_flow *f, uint32_t tenant, uint64_t 
                                       .estimated_requests = t->estimated_requests,
                                       .requests = gate.requests,
                                       .tokens = gate.tokens};
+    for (int line = 0; line < FLOW_LINE_COUNT; line++) {
+        uint32_t first_1 = t->lines[line].first_1;
+        if (first_1)
+            view->longest_wait_ns =
+                weir_max_u64(view->longest_wait_ns,
+                             weir_sub_sat_u64(now_ns, f->requests[first_1 - 1].queued_ns));
+    }
 }
 
 void weir_flow_upstream_view(const struct weir_flow *f, uint32_t upstream, uint64_t now_ns,

@@ -79,6 +79,50 @@ static json_t *admin_estimates(struct weir_gateway *g)
     return list;
 }
 
+/* A tenant's name; null: none. */
+static json_t *admin_tenant(struct weir_gateway *g, uint32_t tenant)
+{
+    const char *name = tenant == WEIR_NONE ? NULL : weir_tenancy_name(g->tenancy, tenant);
+    return name ? json_string(name) : json_null();
+}
+
+static json_t *admin_fairness_windows(struct weir_gateway *g, const struct weir_gap_view *view)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < WEIR_GAP_WINDOWS; i++) {
+        const struct weir_gap_window *w = &view->windows[i];
+        bool is_known = w->compared >= 2, is_bounded = w->bound_uwork != WEIR_GAP_NO_BOUND;
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "window_s", (int)w->slices,
+                            "compared", (int)w->compared, "ahead", admin_tenant(g, w->ahead),
+                            "behind", admin_tenant(g, w->behind), "gap",
+                            is_known ? json_real((double)w->gap_uwork / 1e6) : json_null(), "bound",
+                            is_known && is_bounded ? json_real((double)w->bound_uwork / 1e6)
+                                                   : json_null(),
+                            "jain", is_known ? json_real((double)w->jain_ppm / 1e6) : json_null(),
+                            "broken", admin_u64(w->broken)));
+    }
+    return list;
+}
+
+/* How far apart the tenants of each lane were: docs/metrics.md, weir_fairness_*. */
+static json_t *admin_fairness(struct weir_gateway *g)
+{
+    json_t *list = json_array();
+    for (uint32_t pool = 0; pool < g->config->pools_count; pool++)
+        for (uint32_t lane = 0; lane < g->config->lanes_count; lane++) {
+            struct weir_gap_view view;
+            weir_flow_gap_view(g->flow, pool, lane, weir_loop_now_ns(g->loop), &view);
+            json_array_append_new(
+                list, json_pack("{s:s, s:s, s:s, s:i, s:i, s:o}", "pool",
+                                g->config->pools[pool].name, "lane", g->config->lanes[lane].name,
+                                "unit", view.in_requests ? "requests" : "work", "backlogged",
+                                (int)view.backlogged, "tracked", (int)view.tracked, "windows",
+                                admin_fairness_windows(g, &view)));
+        }
+    return list;
+}
+
 static json_t *admin_status(struct weir_gateway *g)
 {
     struct weir_flow_view v;
@@ -94,7 +138,7 @@ static json_t *admin_status(struct weir_gateway *g)
                                 json_integer(before + (json_int_t)g->metrics.refusals[i]));
     }
     return json_pack(
-        "{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+        "{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
         WEIR_VERSION, "phase", g->drain_until_ns == WEIR_NEVER_NS ? "serving" : "draining",
         "uptime_s", admin_seconds(weir_loop_now_ns(g->loop) - g->started_ns), "tenancy",
         weir_tenancy_is_key_mode(g->tenancy) ? "keys" : "pass-through", "requests",
@@ -102,7 +146,8 @@ static json_t *admin_status(struct weir_gateway *g)
         admin_u64(v.in_flight_now), "holds", admin_u64(v.holds_now), "waiting_bytes",
         admin_u64(v.waiting_bytes_now), "connections",
         admin_u64(weir_server_connections(g->server)), "finished", admin_u64(g->metrics.finished),
-        "refusals", refusals, "estimates", admin_estimates(g), "ledger",
+        "refusals", refusals, "estimates", admin_estimates(g), "fairness", admin_fairness(g),
+        "ledger",
         json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:o}", "store", g->store->type->name, "epoch",
                   admin_u64(ledger.epoch), "held", admin_u64(ledger.held), "lapsed",
                   admin_u64(ledger.lapsed), "finished", admin_u64(ledger.finished),

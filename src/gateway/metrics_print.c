@@ -6,27 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/metrics_private.h"
 #include "gateway/rollover.h"
 #include "gateway/state.h"
 
 #define METRICS_MODEL_BYTES 512
 /* Series a metric has at most for tenants and for scopes: the text is made in one turn of the loop. */
 #define METRICS_EACH_MAX 1000u
-#define METRICS_EXACT "%.15g" /* counts stay whole numbers, and seconds keep their nanoseconds */
 
-/* The text, and what is looked up once for all rows. */
-struct metrics_text {
-    char *at;
-    size_t used, room;
-    bool failed;
-    struct weir_store_status store;
-    uint32_t *scopes; /* the store's slots of the configuration's scopes */
-};
-
-static void metrics_add(struct metrics_text *t, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void metrics_add(struct metrics_text *t, const char *format, ...)
+void metrics_add(struct metrics_text *t, const char *format, ...)
 {
     va_list args;
     for (;;) { /* once, or twice where the text has to grow first */
@@ -48,8 +36,7 @@ static void metrics_add(struct metrics_text *t, const char *format, ...)
     }
 }
 
-/* A label's value with the three escapes of the text format, cut where out ends. Returns out. */
-static const char *metrics_label(char *out, size_t cap, const char *value)
+const char *metrics_label(char *out, size_t cap, const char *value)
 {
     size_t used = 0;
     for (; *value && used + 3 < cap; value++) {
@@ -450,7 +437,8 @@ static const struct metrics_row metrics_rows[] = {
     {"weir_tenant_in_flight_requests", "gauge", "Requests of the tenant in flight now.",
      print_tenant_in_flight},
     {"weir_tenant_longest_wait_seconds", "gauge",
-     "How long the tenant's oldest waiting request has waited.", print_tenant_longest_wait},
+     "How long the tenant's oldest waiting request has waited, for its turn or for budget.",
+     print_tenant_longest_wait},
     {"weir_tenant_admitted_total", "counter", "Requests of the tenant that were admitted.",
      print_tenant_admitted},
     {"weir_tenant_refused_total", "counter", "Requests of the tenant that were refused.",
@@ -459,6 +447,34 @@ static const struct metrics_row metrics_rows[] = {
      print_tenant_input},
     {"weir_tenant_output_tokens_total", "counter",
      "Output tokens of the tenant's finished requests.", print_tenant_output},
+    {"weir_fairness_gap_work", "gauge",
+     "Largest difference of work per weight (1: the smallest) between two tenants of the lane that "
+     "were backlogged all through the last 1, 10 or 60 s. NaN: fewer than two were.",
+     metrics_print_gap_work},
+    {"weir_fairness_bound_work", "gauge",
+     "What that difference cannot pass, made of what these two really had. NaN: nothing to "
+     "compare, "
+     "or fifo, which has no bound.",
+     metrics_print_bound_work},
+    {"weir_fairness_gap_requests", "gauge",
+     "The same in requests, under drr, which divides requests and not work.",
+     metrics_print_gap_requests},
+    {"weir_fairness_bound_requests", "gauge", "And its bound: one turn.",
+     metrics_print_bound_requests},
+    {"weir_fairness_jain_ratio", "gauge",
+     "Jain's index of what these tenants got for their weight: 1 alike, 1/n one got all.",
+     metrics_print_gap_jain},
+    {"weir_fairness_compared_tenants", "gauge", "Tenants that were compared for these.",
+     metrics_print_gap_compared},
+    {"weir_fairness_bound_broken_total", "counter",
+     "Windows in which two tenants were further apart than their bound. Always 0 unless weir has a "
+     "fault: page someone.",
+     metrics_print_gap_broken},
+    {"weir_fairness_backlogged_tenants", "gauge", "Tenants that wait for their turn in the lane.",
+     metrics_print_gap_backlogged},
+    {"weir_fairness_tracked_tenants", "gauge",
+     "Those of them that can be compared: 256 at most, those that came first.",
+     metrics_print_gap_tracked},
     {"weir_ledger_enforced_tokens", "gauge",
      "What the ledger counts against budgets for the requests of this run: holds and use.",
      print_enforced},

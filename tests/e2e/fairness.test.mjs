@@ -1,6 +1,6 @@
 // Who is served next: a queue is filled while the one permit is taken, then served one by one.
 import assert from 'node:assert/strict';
-import { chatAnswer, claim, postChat } from './support.mjs';
+import { chatAnswer, claim, postChat, until } from './support.mjs';
 
 const FAIR = ['vtc', 'drr', 'drr-cost'];
 
@@ -153,4 +153,89 @@ claim('a weir-lane header lowers the lane of a request and never raises it', asy
   ];
   const order = await serveQueue(rig, groups, { tenants: laneTenants, lanes: noFloors });
   assert.deepEqual(order.slice(0, 4), Array(4).fill('usual'));
+});
+
+// ---- the live bound ----
+
+// The value of one series of /metrics; undefined: there is none.
+async function metric(gateway, name, labels) {
+  const { text } = await gateway.admin('/metrics');
+  const pairs = Object.entries(labels).map(([key, value]) => `${key}="${value}"`);
+  const line = text.split('\n').find((one) => one.startsWith(`${name}{`) && pairs.every((pair) => one.includes(pair)));
+  return line && Number(line.slice(line.lastIndexOf(' ') + 1));
+}
+
+// A fills the queue before B while the one permit is taken; when the gateway has seen both wait all
+// through a second, `serve` requests are served at once, and the second in which that happened is
+// looked at when it is over: { gap, bound, broken, ahead, unit } of the widest window of 1 s.
+async function widestSecond(rig, scheduler, serve) {
+  let left = 0;
+  const stopped = [];
+  const upstream = await rig.hand((request, response) => {
+    const answer = () => chatAnswer(response, { input: 10, output: 20 });
+    if (left-- > 0) answer();
+    else stopped.push(answer);
+  });
+  const tenants = [{ name: 'A' }, { name: 'B' }];
+  const upstreams = [{ name: 'up', url: `${upstream.url}/v1`, max_in_flight: 1 }];
+  const { gateway, keys } = await rig.keyed({ upstreams, scheduler, tenants });
+  const answers = [];
+  for (const who of ['A', 'B']) {
+    for (let i = 0; i < 2 * serve; i++) answers.push(postChat(gateway, { key: keys[who], max_tokens: 20 }));
+    await until(`all of ${who} are there`, async () => (await gateway.status()).requests === answers.length);
+  }
+  const lane = async () => (await gateway.status()).fairness.find((one) => one.lane === 'standard');
+  const second = async () => (await lane()).windows.find((one) => one.window_s === 1);
+  await until('both waited all through a second', async () => (await second()).compared === 2);
+
+  const waits = await Promise.all(['A', 'B'].map((tenant) => metric(gateway, 'weir_tenant_longest_wait_seconds', { tenant })));
+  assert.ok(waits[1] >= 1 && waits[0] >= waits[1], `A came first, and B waited all through a second: ${waits}`);
+  assert.ok((await gateway.tenant('A')).longest_wait_s >= waits[0]);
+
+  left = serve;
+  const go = stopped.shift();
+  const widest = { gap: -1 };
+  const labels = { pool: (await lane()).pool, lane: 'standard', window: '1s' };
+  go();
+  await upstream.arrived(serve + 1);
+  const end = (await gateway.status()).uptime_s + 2;
+  await until('the second of serving is over', async () => {
+    const { unit } = await lane();
+    const [gap, bound, jain, compared] = await Promise.all([
+      metric(gateway, `weir_fairness_gap_${unit}`, labels), metric(gateway, `weir_fairness_bound_${unit}`, labels),
+      metric(gateway, 'weir_fairness_jain_ratio', labels), metric(gateway, 'weir_fairness_compared_tenants', labels),
+    ]);
+    const { ahead, behind } = await second();
+    assert.equal(compared, 2);
+    if (gap > widest.gap) Object.assign(widest, { gap, bound, jain, ahead, behind, unit });
+    return (await gateway.status()).uptime_s > end;
+  });
+  widest.broken = await metric(gateway, 'weir_fairness_bound_broken_total', labels);
+  left = Infinity;
+  for (const answer of stopped.splice(0)) answer();
+  const statuses = (await Promise.all(answers)).map((answer) => answer.status);
+  assert.deepEqual([...new Set(statuses)], [200]);
+  assert.equal(await metric(gateway, 'weir_fairness_backlogged_tenants', { pool: labels.pool, lane: 'standard' }), 0);
+  return widest;
+}
+
+claim('the live gap is within its bound under the fair schedulers, and far beyond theirs under fifo, which has none', async (rig) => {
+  const serve = 16; // and one more is let go: no even number
+  const [vtc, cost, turns, fifo] = await Promise.all(
+    ['vtc', 'drr-cost', 'drr', 'fifo'].map((scheduler) => widestSecond(rig, scheduler, serve)),
+  );
+  const told = JSON.stringify({ vtc, cost, turns, fifo });
+  for (const fair of [vtc, cost, turns]) {
+    assert.equal(fair.broken, 0, told);
+    assert.ok(fair.gap <= fair.bound, told);
+    assert.ok(fair.jain > 0.9, told);
+  }
+  assert.equal(turns.unit, 'requests');
+  assert.ok(turns.bound < 1.01, told); // one turn
+  assert.equal(fifo.unit, 'work');
+  assert.ok(Number.isNaN(fifo.bound) && fifo.broken === 0, told);
+  assert.equal(fifo.ahead, 'A', told);
+  assert.equal(fifo.behind, 'B', told);
+  assert.equal(fifo.jain, 0.5, told); // one got all
+  assert.ok(fifo.gap > vtc.bound && fifo.gap > cost.bound, told);
 });
