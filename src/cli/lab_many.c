@@ -166,6 +166,18 @@ static struct lab_mean difference_of(const double *a, const double *b, uint32_t 
     return mean;
 }
 
+/* Leaves out the seeds in which only one side has a value, so that the means differ by the mean difference;
+ * but not all: where a side never has one, the other's are kept. */
+static void keep_pairs(double *a, double *b, uint32_t count)
+{
+    uint32_t both = 0;
+    for (uint32_t i = 0; i < count; i++)
+        both += isfinite(a[i]) && isfinite(b[i]);
+    for (uint32_t i = 0; i < count && both > 0; i++)
+        if (!isfinite(a[i]) || !isfinite(b[i]))
+            a[i] = b[i] = NAN;
+}
+
 /* One figure of both: their means and that of the difference. */
 struct pair {
     const char *tenant; /* "" for the run as a whole */
@@ -185,6 +197,7 @@ static void each_tenant_pair(const struct lab_batch *a, const struct lab_batch *
             continue;
         lab_collect(a, row, figure, of_a);
         lab_collect(b, other, figure, of_b);
+        keep_pairs(of_a, of_b, a->count);
         struct pair pair = {lab_tenant_name(a->setup, row), &lab_figure_rows[figure],
                             lab_mean_of(of_a, a->count), lab_mean_of(of_b, b->count),
                             difference_of(of_a, of_b, a->count)};
@@ -203,6 +216,7 @@ static void each_pair(const struct lab_batch *a, const struct lab_batch *b, pair
     for (int w = 0; w < LAB_WHOLES; w++) {
         lab_collect_whole(a, (enum lab_whole)w, of_a);
         lab_collect_whole(b, (enum lab_whole)w, of_b);
+        keep_pairs(of_a, of_b, a->count);
         struct pair pair = {"", &lab_whole_rows[w], lab_mean_of(of_a, a->count),
                             lab_mean_of(of_b, b->count), difference_of(of_a, of_b, a->count)};
         each(&pair, ctx);
