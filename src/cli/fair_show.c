@@ -90,7 +90,7 @@ static void prefix_cell(struct cli_table *table, const struct fair_log *log, siz
     if (log->backlogged[at])
         snprintf(text, sizeof text, "%s / %s", served, ideal);
     else
-        snprintf(text, sizeof text, "(%s)", served);
+        snprintf(text, sizeof text, "(%s / %s)", served, ideal);
     cli_table_add(table, text);
 }
 
@@ -116,11 +116,12 @@ static void print_prefixes(const struct fair_setup *s, const struct fair_log *lo
         for (uint32_t k = 0; k < tenants; k++)
             prefix_cell(&table, log, i, k);
     }
-    printf("\nServed / ideal, in work, on prefixes while two or more had requests waiting%s:\n",
-           tenants < s->tenants_count ? " (the first six tenants)" : "");
+    printf("\nServed / ideal, in work, on prefixes while two or more had requests "
+           "waiting\n(%s--items lists all prefixes):\n",
+           tenants < s->tenants_count ? "the first six tenants; " : "");
     cli_table_print(&table, true);
-    puts("Ideal: what it had when it became backlogged, and its share by weight of all that was\n"
-         "dispatched since. In brackets: had nothing waiting.");
+    puts("Ideal: the same work poured out by weight over all that had some left. In brackets: had\n"
+         "nothing waiting.");
 }
 
 static void print_items(const struct fair_setup *s, const struct fair_outcome *o)
@@ -330,12 +331,36 @@ static void print_formulas(const struct fair_report *r)
 static void print_totals(const struct fair_report *r)
 {
     char text[CLI_AMOUNT_BYTES];
+    uint32_t count = r->setup->tenants_count;
+    uint32_t shown = (uint32_t)weir_min_u64(count, PREFIX_TENANTS);
     printf("\nAfter all is drained: ");
-    for (uint32_t i = 0; i < r->setup->tenants_count; i++)
+    for (uint32_t i = 0; i < shown; i++)
         printf("%s%s %s", i ? ", " : "", r->setup->tenants[i].name,
                cli_amount((int64_t)r->setup->tenants[i].backlog, text));
+    if (shown < count)
+        printf(", and so on for the other %u,", count - shown);
     puts(" served. That is the backlog, and any order\n"
          "serves it: totals after draining prove nothing.");
+}
+
+static void print_broken(const struct fair_report *r, const struct fair_outcome *o)
+{
+    for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++) {
+        const struct weir_fair_gap *gap = &o->result.gaps[c];
+        char by[FAIR_AMOUNT_BYTES], bound[FAIR_AMOUNT_BYTES];
+        if (!gap->is_broken)
+            continue;
+        printf("%s: while %s waited, %s was served %s %s per weight more, from dispatch %llu to "
+               "%llu;\n%s is the bound. Who only looks at the totals sees nothing of it.\n",
+               weir_fair_policy_name(o->policy), r->setup->tenants[gap->behind].name,
+               r->setup->tenants[gap->ahead].name, fair_amount(gap->gap, by),
+               c == WEIR_FAIR_REQUESTS ? "requests" : "work",
+               (unsigned long long)gap->from.dispatches + 1, (unsigned long long)gap->to.dispatches,
+               fair_amount(gap->bound, bound));
+    }
+    if (r->setup->seeds > 1 && o->result.is_broken)
+        printf("%s broke a bound under %llu of %llu seeds.\n", weir_fair_policy_name(o->policy),
+               (unsigned long long)o->broken_seeds, (unsigned long long)r->setup->seeds);
 }
 
 static void print_verdict(const struct fair_report *r)
@@ -345,10 +370,7 @@ static void print_verdict(const struct fair_report *r)
         const struct fair_outcome *o = &r->outcomes[i];
         is_bounded = is_bounded || o->result.is_bounded;
         is_contended = is_contended || o->result.contended > 0;
-        if (o->result.is_broken && r->setup->seeds > 1)
-            printf("%s broke its bound under %llu of %llu seeds.\n",
-                   weir_fair_policy_name(o->policy), (unsigned long long)o->broken_seeds,
-                   (unsigned long long)r->setup->seeds);
+        print_broken(r, o);
     }
     if (!is_contended)
         puts("Nothing is proven: no two tenants had requests waiting at the same time. Give more "

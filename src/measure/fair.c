@@ -88,6 +88,7 @@ struct run {
     uint64_t served[WEIR_FAIR_COUNTS][WEIR_FAIR_TENANTS_MAX];
     uint32_t in_flight[WEIR_FAIR_TENANTS_MAX];
     bool is_backlogged[WEIR_FAIR_TENANTS_MAX];
+    uint64_t arrived_uwork[WEIR_FAIR_TENANTS_MAX];
     double ideal_uwork[WEIR_FAIR_TENANTS_MAX];
 };
 
@@ -121,7 +122,14 @@ static void run_move_to(struct run *r, uint64_t at_ns)
     for (uint32_t i = 0; i < r->plan->tenants_count; i++)
         r->served[WEIR_FAIR_DELIVERED][i] += r->in_flight[i] * (at_ns - r->now_ns);
     r->now_ns = at_ns;
-    fair_gap_served_all(r->gaps[WEIR_FAIR_DELIVERED], r->served[WEIR_FAIR_DELIVERED],
+}
+
+/* The number of permits that a tenant has in use is about to change. In between, leads change evenly
+ * with time: this is where they turn, so these are the only times to look at them. */
+static void run_turn(struct run *r, uint32_t tenant)
+{
+    if (r->is_backlogged[tenant])
+        fair_gap_served(r->gaps[WEIR_FAIR_DELIVERED], tenant, r->served[WEIR_FAIR_DELIVERED],
                         r->is_backlogged, here(r));
 }
 
@@ -131,6 +139,7 @@ static void run_end_one(struct run *r)
     uint32_t index = r->carried[permit];
     const struct weir_fair_item *item = &r->plan->items[index];
     r->free_permits[r->free_count++] = permit;
+    run_turn(r, item->tenant);
     r->in_flight[item->tenant]--;
     fair_order_correct(&r->order, index, (int64_t)work_of(item) - (int64_t)item->estimate_uwork);
     show(r, WEIR_FAIR_ENDED, index);
@@ -141,7 +150,6 @@ static void run_arrive_first(struct run *r, uint32_t tenant)
     for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++)
         fair_gap_begin(r->gaps[c], tenant, r->served[c], here(r));
     r->is_backlogged[tenant] = true;
-    r->ideal_uwork[tenant] = (double)r->served[WEIR_FAIR_DISPATCHED][tenant];
     r->bound.facts.returns += r->served[WEIR_FAIR_REQUESTS][tenant] > 0;
 }
 
@@ -151,34 +159,57 @@ static void run_arrive(struct run *r, uint32_t index)
     if (r->bound.mean_x64 == 0)
         fair_bound_note_charge(&r->bound, r->plan->items[index].estimate_uwork);
     fair_order_enqueue(&r->order, index);
+    r->arrived_uwork[tenant] += work_of(&r->plan->items[index]);
     if (!r->is_backlogged[tenant])
         run_arrive_first(r, tenant);
     show(r, WEIR_FAIR_ARRIVED, index);
 }
 
-/* Work was dispatched: each tenant that is backlogged ought to have had its share of it. */
+/* Pours work out by weight over the tenants that have some left. One that has less than its share
+ * takes that, and the others share again. */
+static void run_pour(struct run *r, double work)
+{
+    bool is_open[WEIR_FAIR_TENANTS_MAX];
+    double weights = 0;
+    for (uint32_t i = 0; i < r->plan->tenants_count; i++) {
+        is_open[i] = (double)r->arrived_uwork[i] > r->ideal_uwork[i];
+        weights += is_open[i] ? r->plan->weights[i] : 0;
+    }
+    for (uint32_t i = 0; i < r->plan->tenants_count;) {
+        double room = (double)r->arrived_uwork[i] - r->ideal_uwork[i];
+        if (!is_open[i] || room > work * r->plan->weights[i] / weights) {
+            i++;
+            continue;
+        }
+        r->ideal_uwork[i] = (double)r->arrived_uwork[i];
+        is_open[i] = false;
+        work -= room;
+        weights -= r->plan->weights[i];
+        i = 0;
+    }
+    for (uint32_t i = 0; i < r->plan->tenants_count; i++)
+        if (is_open[i])
+            r->ideal_uwork[i] += work * r->plan->weights[i] / weights;
+}
+
 static void run_note_ideal(struct run *r, uint64_t work_uwork)
 {
-    uint64_t weights = 0;
     uint32_t backlogged = 0;
+    run_pour(r, (double)work_uwork);
     for (uint32_t i = 0; i < r->plan->tenants_count; i++) {
-        weights += r->is_backlogged[i] ? r->plan->weights[i] : 0;
         backlogged += r->is_backlogged[i];
-    }
-    r->result->contended += backlogged > 1;
-    for (uint32_t i = 0; i < r->plan->tenants_count; i++) {
-        if (!r->is_backlogged[i])
-            continue;
-        r->ideal_uwork[i] += (double)work_uwork * r->plan->weights[i] / (double)weights;
         double served = (double)r->served[WEIR_FAIR_DISPATCHED][i], ideal = r->ideal_uwork[i];
         struct weir_fair_tenant *t = &r->result->tenants[i];
         struct weir_fair_off off = {served, ideal, r->result->dispatches};
         /* The first of several alike, whatever the last digits of ideal are. */
-        if (ideal - served > t->behind.ideal_uwork - t->behind.served_uwork + 1)
+        if (r->is_backlogged[i] &&
+            ideal - served > t->behind.ideal_uwork - t->behind.served_uwork + 1)
             t->behind = off;
-        if (served - ideal > t->ahead.served_uwork - t->ahead.ideal_uwork + 1)
+        if (r->is_backlogged[i] &&
+            served - ideal > t->ahead.served_uwork - t->ahead.ideal_uwork + 1)
             t->ahead = off;
     }
+    r->result->contended += backlogged > 1;
 }
 
 static void run_dispatch(struct run *r)
@@ -189,6 +220,7 @@ static void run_dispatch(struct run *r)
     uint32_t permit = r->free_permits[--r->free_count];
     r->carried[permit] = index;
     weir_heap_push(&r->ends, permit, r->now_ns + work);
+    run_turn(r, item->tenant);
     r->in_flight[item->tenant]++;
     fair_bound_note_charge(&r->bound, item->estimate_uwork);
     r->result->dispatches++;

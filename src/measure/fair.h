@@ -96,9 +96,9 @@ struct weir_fair_gap {
     uint64_t published; /* the one in the literature, never tighter; 0: there is none */
 };
 
-/* The farthest that a tenant was from its ideal on any prefix of a time in which it was backlogged.
- * Its ideal is what it had been given when it became backlogged, plus its share of all work that was
- * dispatched since: by weight, among those backlogged. */
+/* The farthest that a tenant was from its ideal on any prefix while it was backlogged. Its ideal is
+ * what it would have had by then if the same work had been poured out like a fluid, by weight over
+ * all that had some left (generalised processor sharing). */
 struct weir_fair_off {
     double served_uwork, ideal_uwork; /* dispatched to it, since the start of the run */
     uint64_t dispatches;              /* after which; 0: it was never on this side of its ideal */
@@ -145,7 +145,7 @@ struct weir_fair_now {
     uint64_t dispatches;
     const uint64_t *dispatched_uwork; /* to each tenant, since the start of the run */
     const uint64_t *delivered_uwork;
-    const double *ideal_uwork; /* see struct weir_fair_off; of an idle tenant, as it went idle */
+    const double *ideal_uwork; /* see struct weir_fair_off */
     const bool *is_backlogged;
 };
 
@@ -160,8 +160,7 @@ const char *weir_fair_problem(const struct weir_fair_plan *plan, uint32_t *index
 
 /* Runs a plan that has no problem. seen may be NULL.
  *
- * Fails: false, out of memory; the result is unset. Cost: for an item, O(tenants) and, for
- * `delivered`, O(pairs of tenants backlogged). */
+ * Fails: false, out of memory; the result is unset. Cost: O(tenants) for an item. */
 WEIR_MUST_USE bool weir_fair_run(const struct weir_fair_plan *plan, weir_fair_seen_fn *seen,
                                  void *user, struct weir_fair_result *result);
 

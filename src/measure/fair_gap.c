@@ -70,15 +70,6 @@ void fair_gap_served(struct fair_gap *g, uint32_t tenant, const uint64_t *served
     }
 }
 
-void fair_gap_served_all(struct fair_gap *g, const uint64_t *served, const bool *is_backlogged,
-                         struct weir_fair_edge now)
-{
-    for (uint32_t a = 0; a < g->tenants_count; a++)
-        for (uint32_t b = 0; b < g->tenants_count && is_backlogged[a]; b++)
-            if (a != b && is_backlogged[b])
-                look(g, a, b, served, now);
-}
-
 void fair_gap_result(const struct fair_gap *g, struct weir_fair_gap *out)
 {
     out->ahead = g->ahead;

@@ -38,10 +38,6 @@ void fair_gap_begin(struct fair_gap *g, uint32_t tenant, const uint64_t *served,
 void fair_gap_served(struct fair_gap *g, uint32_t tenant, const uint64_t *served,
                      const bool *is_backlogged, struct weir_fair_edge now);
 
-/* Any of them have been. Two-sided only. */
-void fair_gap_served_all(struct fair_gap *g, const uint64_t *served, const bool *is_backlogged,
-                         struct weir_fair_edge now);
-
 /* Sets gap (rounded down), ahead, behind, from and to of *out. */
 void fair_gap_result(const struct fair_gap *g, struct weir_fair_gap *out);
 
