@@ -1,66 +1,7 @@
 #include "lab/backend.h"
 
-#include "core/heap.h"
 #include "core/num.h"
-
-enum job_state { JOB_OUT, JOB_TRAVELS, JOB_WAITS, JOB_JOINS, JOB_RUNS };
-
-/* Jobs in order, linked through job.next and job.prev: a job is in one list at most. */
-struct job_list {
-    uint32_t first, last; /* 1 + index; 0: none */
-    uint32_t count;
-};
-
-struct job {
-    enum job_state state;
-    enum weir_backend_event_kind end; /* of the event that is kept for it */
-    uint32_t next, prev;
-    uint32_t replica; /* JOINS, RUNS */
-    uint32_t prompt_tok, output_tok;
-    uint32_t made_tok;         /* OUT: by its last run */
-    bool has_begun;            /* its first token is made */
-    uint64_t arrives_ns;       /* TRAVELS */
-    uint64_t first_token_step; /* RUNS: the replica's number of the step that makes it */
-};
-
-/* An event that is kept until the host takes it. Of a job there are two at most. */
-struct kept_event {
-    uint64_t at_ns;
-    uint32_t next, prev; /* 1 + index; 0: none */
-    bool is_kept;
-};
-
-struct replica {
-    struct weir_heap running; /* by the number of the step at whose end something happens */
-    struct job_list joining;  /* for the step after the one at hand */
-    uint32_t held;            /* running and joining */
-    uint32_t decoding;        /* running, first token made: each gets a token every step */
-    uint32_t slow_permille;
-    bool is_down;
-    bool is_stepping;  /* a step is at hand, though all its jobs may have left it */
-    uint64_t steps;    /* that ended */
-    uint64_t began_ns; /* the step at hand; equal to now: who comes or goes is still part of it */
-    uint64_t due_ns;   /* its end */
-    uint64_t following_ns; /* how long the steps after it take while nobody comes or goes */
-    uint64_t tokens_made;
-    uint64_t busy_ns, busy_from_ns; /* up to the start of this stretch of steps; its start */
-    uint64_t kv_held_tok;
-};
-
-struct weir_backend {
-    struct weir_backend_rules rules;
-    uint32_t jobs_max;
-    uint32_t live; /* replicas */
-    uint64_t now_ns;
-    uint64_t trouble_ns; /* when troubles change next */
-    struct weir_backend_trouble *troubles;
-    struct replica *replicas;
-    struct weir_heap due; /* replicas, by the end of the step that matters next */
-    struct job *jobs;
-    struct kept_event *kept; /* of a job j: 2j its first token, 2j + 1 its end */
-    uint32_t kept_first, kept_last;
-    struct job_list travelling, waiting;
-};
+#include "lab/backend_private.h"
 
 /* --- memory --- */
 
@@ -87,11 +28,11 @@ static struct layout layout_of(const struct weir_backend_rules *r, uint32_t jobs
     size_t running = (size_t)running_max(r, jobs_max) + WEIR_HEAP_SPARE;
     (void)place_of(&at, sizeof(struct weir_backend), 1);
     l.troubles = place_of(&at, sizeof(struct weir_backend_trouble), r->trouble_count);
-    l.replicas = place_of(&at, sizeof(struct replica), r->replicas);
+    l.replicas = place_of(&at, sizeof(struct backend_replica), r->replicas);
     l.due = place_of(&at, sizeof(struct weir_heap_entry), r->replicas + WEIR_HEAP_SPARE);
     l.due_place = place_of(&at, sizeof(uint32_t), r->replicas);
-    l.jobs = place_of(&at, sizeof(struct job), jobs_max);
-    l.kept = place_of(&at, sizeof(struct kept_event), 2 * (size_t)jobs_max);
+    l.jobs = place_of(&at, sizeof(struct backend_job), jobs_max);
+    l.kept = place_of(&at, sizeof(struct backend_kept_event), 2 * (size_t)jobs_max);
     l.running = place_of(&at, sizeof(struct weir_heap_entry), running * r->replicas);
     l.running_place = place_of(&at, sizeof(uint32_t), jobs_max);
     l.bytes = at;
@@ -155,9 +96,9 @@ struct weir_backend *weir_backend_init(void *mem, size_t bytes, const struct wei
         b->troubles[i] = r->troubles[i];
         b->trouble_ns = weir_min_u64(b->trouble_ns, r->troubles[i].from_ns);
     }
-    b->jobs = (struct job *)(at + l.jobs);
-    b->kept = (struct kept_event *)(at + l.kept);
-    b->replicas = (struct replica *)(at + l.replicas);
+    b->jobs = (struct backend_job *)(at + l.jobs);
+    b->kept = (struct backend_kept_event *)(at + l.kept);
+    b->replicas = (struct backend_replica *)(at + l.replicas);
     weir_heap_init(&b->due, (struct weir_heap_entry *)(at + l.due), (uint32_t *)(at + l.due_place),
                    r->replicas);
     struct weir_heap_entry *entries = (struct weir_heap_entry *)(at + l.running);
@@ -173,9 +114,9 @@ struct weir_backend *weir_backend_init(void *mem, size_t bytes, const struct wei
 
 /* --- lists of jobs --- */
 
-static void list_append(struct weir_backend *b, struct job_list *list, uint32_t job)
+void backend_list_append(struct weir_backend *b, struct backend_job_list *list, uint32_t job)
 {
-    struct job *j = &b->jobs[job];
+    struct backend_job *j = &b->jobs[job];
     j->prev = list->last;
     j->next = 0;
     if (list->last)
@@ -186,9 +127,9 @@ static void list_append(struct weir_backend *b, struct job_list *list, uint32_t 
     list->count++;
 }
 
-static void list_remove(struct weir_backend *b, struct job_list *list, uint32_t job)
+void backend_list_remove(struct weir_backend *b, struct backend_job_list *list, uint32_t job)
 {
-    struct job *j = &b->jobs[job];
+    struct backend_job *j = &b->jobs[job];
     if (j->prev)
         b->jobs[j->prev - 1].next = j->next;
     else
@@ -202,11 +143,11 @@ static void list_remove(struct weir_backend *b, struct job_list *list, uint32_t 
 
 /* --- events kept for the host --- */
 
-static void keep_event(struct weir_backend *b, uint32_t index, uint64_t at_ns)
+void backend_keep_event(struct weir_backend *b, uint32_t index)
 {
-    struct kept_event *e = &b->kept[index];
+    struct backend_kept_event *e = &b->kept[index];
     e->is_kept = true;
-    e->at_ns = at_ns;
+    e->at_ns = b->now_ns;
     e->next = 0;
     e->prev = b->kept_last;
     if (b->kept_last)
@@ -218,7 +159,7 @@ static void keep_event(struct weir_backend *b, uint32_t index, uint64_t at_ns)
 
 static void drop_event(struct weir_backend *b, uint32_t index)
 {
-    struct kept_event *e = &b->kept[index];
+    struct backend_kept_event *e = &b->kept[index];
     if (!e->is_kept)
         return;
     e->is_kept = false;
@@ -232,205 +173,24 @@ static void drop_event(struct weir_backend *b, uint32_t index)
         b->kept_last = e->prev;
 }
 
-static void job_end(struct weir_backend *b, uint32_t job, enum weir_backend_event_kind end,
-                    uint32_t made_tok)
+void backend_job_end(struct weir_backend *b, uint32_t job, enum weir_backend_event_kind end,
+                     uint32_t made_tok)
 {
-    struct job *j = &b->jobs[job];
+    struct backend_job *j = &b->jobs[job];
     j->state = JOB_OUT;
     j->made_tok = made_tok;
     j->end = end;
-    keep_event(b, 2 * job + 1, b->now_ns);
-}
-
-/* --- one replica --- */
-
-static uint64_t step_length_ns(const struct weir_backend *b, const struct replica *r)
-{
-    uint64_t length_ns;
-    if (__builtin_mul_overflow((uint64_t)r->running.count, b->rules.step_sequence_ns, &length_ns))
-        length_ns = UINT64_MAX;
-    length_ns = weir_add_sat_u64(length_ns, b->rules.step_ns);
-    if (r->slow_permille != 1000)
-        length_ns = weir_muldiv_ceil(length_ns, r->slow_permille, 1000);
-    return weir_max_u64(length_ns, 1);
-}
-
-/* Steps of r that end after those counted, up to now_ns, at all of which the same jobs run. */
-static uint64_t steps_since(const struct replica *r, uint64_t now_ns)
-{
-    if (!r->is_stepping || r->due_ns > now_ns)
-        return 0;
-    /* With nobody left the step at hand is the last one. */
-    return r->running.count == 0 ? 1 : 1 + (now_ns - r->due_ns) / r->following_ns;
-}
-
-static void replica_stop(struct replica *r, uint64_t at_ns)
-{
-    r->busy_ns += at_ns - r->busy_from_ns;
-    r->is_stepping = false;
-}
-
-/* Counts the steps that ended by now. Those at which something happens were handled before. */
-static void replica_settle(struct weir_backend *b, struct replica *r)
-{
-    uint64_t ended = steps_since(r, b->now_ns);
-    if (ended == 0)
-        return;
-    r->steps += ended;
-    r->tokens_made += ended * r->decoding;
-    r->began_ns = r->due_ns + (ended - 1) * r->following_ns;
-    r->due_ns = weir_add_sat_u64(r->began_ns, r->following_ns);
-    if (r->held == 0)
-        replica_stop(r, r->began_ns);
-}
-
-/* When the next step ends at which something happens. */
-static uint64_t replica_next_ns(const struct replica *r)
-{
-    if (!r->is_stepping)
-        return WEIR_NEVER_NS;
-    if (r->joining.count > 0)
-        return r->due_ns;
-    if (r->running.count == 0)
-        return WEIR_NEVER_NS;
-    uint64_t between, steps = weir_heap_top_key(&r->running) - r->steps - 1;
-    if (__builtin_mul_overflow(steps, r->following_ns, &between))
-        return WEIR_NEVER_NS;
-    return weir_add_sat_u64(r->due_ns, between);
-}
-
-/* After who runs there, or how fast, has changed. */
-static void replica_reshape(struct weir_backend *b, struct replica *r)
-{
-    uint32_t index = (uint32_t)(r - b->replicas);
-    r->following_ns = step_length_ns(b, r);
-    if (r->is_stepping && r->began_ns == b->now_ns) {
-        if (r->running.count == 0)
-            replica_stop(r, b->now_ns);
-        else
-            r->due_ns = weir_add_sat_u64(b->now_ns, r->following_ns);
-    }
-    uint64_t next_ns = replica_next_ns(r);
-    bool is_there = weir_heap_has(&b->due, index);
-    if (next_ns == WEIR_NEVER_NS) {
-        if (is_there)
-            weir_heap_remove(&b->due, index);
-    } else if (is_there) {
-        weir_heap_rekey(&b->due, index, next_ns);
-    } else {
-        weir_heap_push(&b->due, index, next_ns);
-    }
-}
-
-static void replica_run(struct weir_backend *b, struct replica *r, uint32_t job)
-{
-    struct job *j = &b->jobs[job];
-    uint64_t prompt_permille = (uint64_t)j->prompt_tok * b->rules.prefill_permille;
-    uint64_t units = weir_max_u64(weir_div_ceil_u64(prompt_permille, 1000), 1);
-    j->state = JOB_RUNS;
-    j->has_begun = false;
-    j->first_token_step = weir_add_sat_u64(r->steps, units);
-    weir_heap_push(&r->running, job, j->first_token_step);
-}
-
-static uint64_t job_kv_tok(const struct job *j)
-{
-    return (uint64_t)j->prompt_tok + j->output_tok;
-}
-
-static void replica_take(struct weir_backend *b, struct replica *r, uint32_t job)
-{
-    struct job *j = &b->jobs[job];
-    replica_settle(b, r);
-    j->replica = (uint32_t)(r - b->replicas);
-    r->held++;
-    r->kv_held_tok += job_kv_tok(j);
-    if (!r->is_stepping) {
-        r->is_stepping = true;
-        r->began_ns = r->busy_from_ns = b->now_ns;
-    }
-    if (r->began_ns == b->now_ns) {
-        replica_run(b, r, job);
-    } else {
-        j->state = JOB_JOINS;
-        list_append(b, &r->joining, job);
-    }
-    replica_reshape(b, r);
-}
-
-static uint32_t job_made_tok(const struct job *j, uint64_t steps)
-{
-    if (steps < j->first_token_step)
-        return 0;
-    return (uint32_t)weir_min_u64(steps - j->first_token_step + 1, j->output_tok);
-}
-
-/* Takes a job off its settled replica, whose shape the caller sees to. Returns what it has made. */
-static uint32_t replica_release(struct weir_backend *b, struct replica *r, uint32_t job)
-{
-    struct job *j = &b->jobs[job];
-    uint32_t made_tok = 0;
-    if (j->state == JOB_JOINS) {
-        list_remove(b, &r->joining, job);
-    } else {
-        weir_heap_remove(&r->running, job);
-        made_tok = job_made_tok(j, r->steps);
-        r->decoding -= j->has_begun;
-    }
-    r->held--;
-    r->kv_held_tok -= job_kv_tok(j);
-    return made_tok;
-}
-
-/* The step that ends now makes this job's first or last token, or both. */
-static void replica_advance(struct weir_backend *b, struct replica *r, uint32_t job)
-{
-    struct job *j = &b->jobs[job];
-    if (!j->has_begun) {
-        j->has_begun = true;
-        r->decoding++;
-        r->tokens_made++;
-        keep_event(b, 2 * job, b->now_ns);
-    }
-    uint64_t last_step = weir_add_sat_u64(j->first_token_step, j->output_tok - 1);
-    if (last_step > r->steps)
-        weir_heap_rekey(&r->running, job, last_step);
-    else
-        job_end(b, job, WEIR_BACKEND_DONE, replica_release(b, r, job));
-}
-
-static void replica_step_ends(struct weir_backend *b, struct replica *r)
-{
-    replica_settle(b, r);
-    WEIR_INVARIANT(r->began_ns == b->now_ns);
-    while (r->running.count > 0 && weir_heap_top_key(&r->running) == r->steps)
-        replica_advance(b, r, weir_heap_top(&r->running));
-    while (r->joining.count > 0) {
-        uint32_t job = r->joining.first - 1;
-        list_remove(b, &r->joining, job);
-        replica_run(b, r, job);
-    }
-    replica_reshape(b, r);
-}
-
-static void replica_fail(struct weir_backend *b, struct replica *r)
-{
-    while (r->held > 0) {
-        uint32_t job = r->running.count > 0 ? weir_heap_top(&r->running) : r->joining.first - 1;
-        job_end(b, job, WEIR_BACKEND_FAILED, replica_release(b, r, job));
-    }
-    if (r->is_stepping)
-        replica_stop(r, b->now_ns);
+    backend_keep_event(b, 2 * job + 1);
 }
 
 /* --- the backend --- */
 
-static struct replica *choose_replica(const struct weir_backend *b, uint32_t job)
+static struct backend_replica *choose_replica(const struct weir_backend *b, uint32_t job)
 {
-    uint64_t need_tok = job_kv_tok(&b->jobs[job]);
-    struct replica *best = NULL;
+    uint64_t need_tok = backend_job_kv_tok(&b->jobs[job]);
+    struct backend_replica *best = NULL;
     for (uint32_t i = 0; i < b->rules.replicas; i++) {
-        struct replica *r = &b->replicas[i];
+        struct backend_replica *r = &b->replicas[i];
         if (r->is_down || r->held >= b->rules.sequences || (best && r->held >= best->held))
             continue;
         if (b->rules.kv_tok == 0 || need_tok <= b->rules.kv_tok - r->kv_held_tok)
@@ -443,23 +203,23 @@ static void backend_admit(struct weir_backend *b)
 {
     while (b->waiting.count > 0) {
         uint32_t job = b->waiting.first - 1;
-        struct replica *r = choose_replica(b, job);
+        struct backend_replica *r = choose_replica(b, job);
         if (!r)
             return;
-        list_remove(b, &b->waiting, job);
-        replica_take(b, r, job);
+        backend_list_remove(b, &b->waiting, job);
+        backend_replica_take(b, r, job);
     }
 }
 
 static void backend_arrive(struct weir_backend *b, uint32_t job)
 {
-    struct job *j = &b->jobs[job];
-    if (b->live == 0 || (b->rules.kv_tok != 0 && job_kv_tok(j) > b->rules.kv_tok)) {
-        job_end(b, job, WEIR_BACKEND_FAILED, 0);
+    struct backend_job *j = &b->jobs[job];
+    if (b->live == 0 || (b->rules.kv_tok != 0 && backend_job_kv_tok(j) > b->rules.kv_tok)) {
+        backend_job_end(b, job, WEIR_BACKEND_FAILED, 0);
         return;
     }
     j->state = JOB_WAITS;
-    list_append(b, &b->waiting, job);
+    backend_list_append(b, &b->waiting, job);
     /* Behind others there is no room for it: they are not waiting for nothing. */
     if (b->waiting.count == 1)
         backend_admit(b);
@@ -469,8 +229,8 @@ static void backend_fail_waiting(struct weir_backend *b)
 {
     while (b->waiting.count > 0) {
         uint32_t job = b->waiting.first - 1;
-        list_remove(b, &b->waiting, job);
-        job_end(b, job, WEIR_BACKEND_FAILED, 0);
+        backend_list_remove(b, &b->waiting, job);
+        backend_job_end(b, job, WEIR_BACKEND_FAILED, 0);
     }
 }
 
@@ -510,14 +270,14 @@ static void backend_troubles_change(struct weir_backend *b)
     }
     b->live = 0;
     for (uint32_t i = 0; i < b->rules.replicas; i++) {
-        struct replica *r = &b->replicas[i];
-        replica_settle(b, r);
+        struct backend_replica *r = &b->replicas[i];
+        backend_replica_settle(b, r);
         replica_troubles(b, i, &r->is_down, &r->slow_permille);
         if (r->is_down)
-            replica_fail(b, r);
+            backend_replica_fail(b, r);
         else
             b->live++;
-        replica_reshape(b, r);
+        backend_replica_reshape(b, r);
     }
     if (b->live == 0)
         backend_fail_waiting(b);
@@ -538,12 +298,12 @@ static void backend_instant(struct weir_backend *b, uint64_t now_ns)
 {
     b->now_ns = now_ns;
     while (b->due.count > 0 && weir_heap_top_key(&b->due) == now_ns)
-        replica_step_ends(b, &b->replicas[weir_heap_top(&b->due)]);
+        backend_replica_step_ends(b, &b->replicas[weir_heap_top(&b->due)]);
     if (b->trouble_ns == now_ns)
         backend_troubles_change(b);
     while (b->travelling.count > 0 && b->jobs[b->travelling.first - 1].arrives_ns == now_ns) {
         uint32_t job = b->travelling.first - 1;
-        list_remove(b, &b->travelling, job);
+        backend_list_remove(b, &b->travelling, job);
         backend_arrive(b, job);
     }
     backend_admit(b);
@@ -561,7 +321,7 @@ void weir_backend_join(struct weir_backend *b, uint32_t job, uint32_t prompt_tok
                        uint32_t output_tok, uint64_t now_ns)
 {
     WEIR_INVARIANT(job < b->jobs_max);
-    struct job *j = &b->jobs[job];
+    struct backend_job *j = &b->jobs[job];
     backend_move(b, now_ns);
     WEIR_INVARIANT(j->state == JOB_OUT && !b->kept[2 * job + 1].is_kept);
     j->prompt_tok = prompt_tok;
@@ -573,13 +333,13 @@ void weir_backend_join(struct weir_backend *b, uint32_t job, uint32_t prompt_tok
     }
     j->state = JOB_TRAVELS;
     j->arrives_ns = weir_add_sat_u64(now_ns, b->rules.latency_ns);
-    list_append(b, &b->travelling, job);
+    backend_list_append(b, &b->travelling, job);
 }
 
 void weir_backend_cancel(struct weir_backend *b, uint32_t job, uint64_t now_ns)
 {
     WEIR_INVARIANT(job < b->jobs_max);
-    struct job *j = &b->jobs[job];
+    struct backend_job *j = &b->jobs[job];
     backend_move(b, now_ns);
     drop_event(b, 2 * job);
     drop_event(b, 2 * job + 1);
@@ -587,17 +347,17 @@ void weir_backend_cancel(struct weir_backend *b, uint32_t job, uint64_t now_ns)
     case JOB_OUT:
         return;
     case JOB_TRAVELS:
-        list_remove(b, &b->travelling, job);
+        backend_list_remove(b, &b->travelling, job);
         break;
     case JOB_WAITS:
-        list_remove(b, &b->waiting, job);
+        backend_list_remove(b, &b->waiting, job);
         break;
     case JOB_JOINS:
     case JOB_RUNS: {
-        struct replica *r = &b->replicas[j->replica];
-        replica_settle(b, r);
-        j->made_tok = replica_release(b, r, job);
-        replica_reshape(b, r);
+        struct backend_replica *r = &b->replicas[j->replica];
+        backend_replica_settle(b, r);
+        j->made_tok = backend_replica_release(b, r, job);
+        backend_replica_reshape(b, r);
         break;
     }
     }
@@ -632,7 +392,7 @@ bool weir_backend_next(struct weir_backend *b, uint64_t now_ns, struct weir_back
 uint32_t weir_backend_output_tok(const struct weir_backend *b, uint32_t job, uint64_t now_ns)
 {
     WEIR_INVARIANT(job < b->jobs_max);
-    const struct job *j = &b->jobs[job];
+    const struct backend_job *j = &b->jobs[job];
     switch (j->state) {
     case JOB_OUT:
         return j->made_tok;
@@ -643,8 +403,8 @@ uint32_t weir_backend_output_tok(const struct weir_backend *b, uint32_t job, uin
     case JOB_RUNS:
         break;
     }
-    const struct replica *r = &b->replicas[j->replica];
-    return job_made_tok(j, r->steps + steps_since(r, now_ns));
+    const struct backend_replica *r = &b->replicas[j->replica];
+    return backend_job_made_tok(j, r->steps + backend_replica_steps_since(r, now_ns));
 }
 
 void weir_backend_view(const struct weir_backend *b, uint64_t now_ns,
@@ -653,8 +413,8 @@ void weir_backend_view(const struct weir_backend *b, uint64_t now_ns,
     *view =
         (struct weir_backend_view){.travelling = b->travelling.count, .waiting = b->waiting.count};
     for (uint32_t i = 0; i < b->rules.replicas; i++) {
-        const struct replica *r = &b->replicas[i];
-        uint64_t ended = steps_since(r, now_ns);
+        const struct backend_replica *r = &b->replicas[i];
+        uint64_t ended = backend_replica_steps_since(r, now_ns);
         view->running += r->held;
         view->kv_now_tok += r->kv_held_tok;
         view->steps += r->steps + ended;
