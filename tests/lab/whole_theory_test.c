@@ -193,6 +193,66 @@ static void default_backend__kept_full_and_alone__10667_and_160_tokens_a_second(
     CHECK_INT(closed_tokens(&store, 1, 10 * WEIR_NS_PER_S), 1600);
 }
 
+/* One tenant that sends evenly, 3,000 prompt and 500 output tokens: 799 steps each (the 300th, which
+ * ends the prompt, makes the first token). Per second, in seconds 50 .. 100: how many were
+ * finished, and how many waited and were in flight on average. */
+struct steady {
+    double finished_per_s, waiting[2], in_flight; /* waiting: in the first second, and the last */
+};
+
+static struct steady steady_run(uint64_t rate_micro_per_s)
+{
+    static struct weir_lab_store store;
+    struct weir_lab_controls controls = weir_lab_controls_default();
+    struct world_run run;
+    weir_lab_default(&store, &controls);
+    struct weir_lab_tenant *t = &store.tenants[0];
+    store.scenario.tenant_count = 1;
+    t->arrivals = WEIR_LAB_EVEN;
+    t->rate_micro_per_s = rate_micro_per_s;
+    t->prompt = world_fixed(3000);
+    t->output = world_fixed(500);
+    world_run(&run, &store.scenario, 1);
+    const struct weir_lab_tenant_bin *bins = run.r->tenants[0].bins;
+    struct steady steady = {
+        .waiting = {(double)bins[50].waiting_ns / 1e9, (double)bins[99].waiting_ns / 1e9}};
+    for (uint32_t i = 50; i < 100; i++) {
+        steady.finished_per_s += bins[i].finished / 50.0;
+        steady.in_flight += (double)bins[i].in_flight_ns / 1e9 / 50;
+    }
+    world_free(&run);
+    return steady;
+}
+
+static void overload__half_more_than_it_can__finishes_what_it_can_and_the_rest_waits(void **state)
+{
+    (void)state;
+    const double can_per_s = 192 / (0.018 * 799); /* 13.35 */
+    struct steady seen = steady_run(20000000);
+    CHECK_MSG(fabs(seen.finished_per_s - can_per_s) < 0.01 * can_per_s, "%.3f, theory %.3f",
+              seen.finished_per_s, can_per_s);
+    double growth = seen.waiting[1] - seen.waiting[0], want = 49 * (20 - can_per_s);
+    CHECK_MSG(fabs(growth - want) < 0.02 * want, "%.1f more wait, theory %.1f", growth, want);
+    CHECK_MSG(fabs(seen.in_flight - 192) < 0.01, "%.3f in flight", seen.in_flight);
+}
+
+/* Below capacity the batch finds its own size: n on a replica make steps of 6 + n / 4 ms, and the
+ * longer the steps the more are there: n = arrivals x 799 x (6 + n / 4) ms. */
+static void below_capacity__steady__as_many_in_flight_as_their_own_steps_ask_for(void **state)
+{
+    (void)state;
+    for (uint64_t rate = 4; rate <= 12; rate += 4) {
+        double busy = (double)rate / 4 * 799 / 1000; /* of one replica, for each ms of a step */
+        double in_flight = 4 * busy * 6 / (1 - busy / 4);
+        struct steady seen = steady_run(rate * 1000000);
+        CHECK_MSG(fabs(seen.finished_per_s - (double)rate) < 0.01 * (double)rate, "%.3f of %u",
+                  seen.finished_per_s, (unsigned)rate);
+        CHECK_MSG(fabs(seen.in_flight - in_flight) < 0.02 * in_flight,
+                  "at %u: %.2f in flight, theory %.2f", (unsigned)rate, seen.in_flight, in_flight);
+        CHECK(seen.waiting[1] < 1e-9);
+    }
+}
+
 /* Little's law over the whole system, to the nanosecond: by requests, what each took; by the clock,
  * how many waited and were in flight. world_run checks that tokens are conserved. */
 static void little__requests_and_the_clock__are_equal(void **state)
@@ -235,6 +295,8 @@ int main(void)
         cmocka_unit_test(lanes__without_floors__wait_as_cobham_says),
         cmocka_unit_test(closed_loop__users_and_permits__throughput_of_the_repairman),
         cmocka_unit_test(default_backend__kept_full_and_alone__10667_and_160_tokens_a_second),
+        cmocka_unit_test(overload__half_more_than_it_can__finishes_what_it_can_and_the_rest_waits),
+        cmocka_unit_test(below_capacity__steady__as_many_in_flight_as_their_own_steps_ask_for),
         cmocka_unit_test(little__requests_and_the_clock__are_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
