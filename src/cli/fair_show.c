@@ -248,8 +248,14 @@ static void gap_cells(struct cli_table *table, const struct fair_report *r,
              (unsigned long long)gap->to.dispatches);
     cli_table_add(table, text);
     char from[FAIR_AMOUNT_BYTES], to[FAIR_AMOUNT_BYTES];
-    snprintf(text, sizeof text, "%.45s to %.45s", fair_time(gap->from.at_ns, from),
-             fair_time(gap->to.at_ns, to));
+    fair_time(gap->from.at_ns, from);
+    fair_time(gap->to.at_ns, to);
+    if (gap->to.at_ns == 0)
+        snprintf(text, sizeof text, "at the start");
+    else if (gap->to.at_ns == gap->from.at_ns)
+        snprintf(text, sizeof text, "at %s", to);
+    else
+        snprintf(text, sizeof text, "%.45s to %.45s", from, to);
     cli_table_add(table, text);
 }
 
@@ -280,17 +286,20 @@ static void print_gaps(const struct fair_report *r)
 
 static void print_formula(const struct fair_outcome *o, bool has_estimates)
 {
+    const char *returns = o->result.facts.returns && has_estimates ? " + P E" : "";
+    const char *twice = has_estimates ? " + 2 (2P-1) E" : "";
     switch (o->policy) {
     case WEIR_FAIR_VTC:
-        printf("vtc: dispatched 2 L%s; delivered 2 P max(L, X)%s; published 2 max(w_p L_in, w_q M)"
-               "%s, M = P x %llu tokens\n",
-               has_estimates ? " + 2 (P-1) E" : "", o->result.facts.returns ? " + P E" : "",
-               has_estimates ? " + 2 P E" : "",
-               (unsigned long long)o->result.facts.request_max_tok);
+        printf("vtc: dispatched 2 L%s%s; delivered 2 P max(L, X)%s;\n"
+               "     published 2 max(w_p L_in, w_q M)%s%s, M = P x largest (input + output)\n",
+               has_estimates ? " + 2 (P-1) E" : "", returns, returns,
+               has_estimates ? " + 2 P E" : "", returns);
         break;
     case WEIR_FAIR_DRR_COST:
-        printf("drr-cost: dispatched 2 L + Q%s; published 2 Max + Q%s\n",
-               has_estimates ? " + 2 (2P-1) E" : "", has_estimates ? " + 2 (2P-1) E" : "");
+        printf(
+            "drr-cost: dispatched 2 L + Q%s%s; published 2 Max + Q%s%s;\n"
+            "     delivered 2 P L more than dispatched, or 4 P max(L, X) + Q%s if that is less\n",
+            twice, returns, twice, returns, returns);
         break;
     case WEIR_FAIR_DRR:
     case WEIR_FAIR_DRR_RESTARTING:
@@ -312,9 +321,11 @@ static void print_formulas(const struct fair_report *r)
         print_formula(&r->outcomes[i], f->error_max_uwork > 0);
     if (r->setup->seeds > 1)
         return;
-    printf("P = %u %s, L = %s the largest work / weight, Max = %s the largest work",
+    printf("P = %u %s, L = %s the largest work / weight, Max = %s the largest work,\n"
+           "L_in = %llu the largest input, M = P x %llu tokens",
            r->setup->permits, plural(r->setup->permits, "permit", "permits"),
-           fair_amount(f->used_max_uwork, a), fair_amount(f->item_max_uwork, b));
+           fair_amount(f->used_max_uwork, a), fair_amount(f->item_max_uwork, b),
+           (unsigned long long)f->input_max_tok, (unsigned long long)f->request_max_tok);
     for (uint32_t i = 0; i < r->count; i++)
         if (r->outcomes[i].policy == WEIR_FAIR_DRR_COST)
             printf(", Q = %s the largest quantum",

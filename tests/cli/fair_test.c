@@ -68,7 +68,7 @@ static const struct row good[] = {
     {"$W fair --arrivals poisson:3k/s --cost exponential:10 --policy all", 0, "Every bound holds."},
     {"$W fair --cost 5", 0, "L = 5 the largest work / weight"},
     {"$W fair --input fixed:3 --output fixed:2 --permits 3 --policy drr-cost", 0,
-     "L = 7 the largest work / weight, Max = 7 the largest work, Q = 7 the largest quantum"},
+     "L_in = 3 the largest input, M = P x 5 tokens, Q = 7 the largest quantum"},
     {"$W fair --estimates biased:+20% --cost fixed:100", 0, "X = 120 the largest estimate"},
     {"$W fair --estimates biased:-50% --cost fixed:100 --permits 2", 0, "E = 50 the largest |used"},
     {"$W fair --estimates a=exact,b=noisy:50%,c=biased:10% --cost 100 --permits 4 --policy all", 0,
@@ -82,6 +82,11 @@ static const struct row good[] = {
     {"$W fair --cost a=trace:$WEIR_TEST_DATA/fair/rows.csv,b=7,c=9", 0, "Every bound holds."},
     {"$W fair --cost trace:$WEIR_TEST_DATA/fair/rows.csv --weights t1=1,t2=1 --items", 0,
      "M = P x 30 tokens"},
+    {"$W fair --policy all --input uniform:10..2000 --output exponential:200 --permits 8", 0,
+     "Every bound holds."},
+    {"$W fair --weights 1,1 --backlog 500 --cost a=100,b=2000 --policy drr,vtc", 0, "948,200"},
+    {"$W fair --cost trace:$WEIR_TEST_DATA/traces/arena27.csv --estimates noisy:50% --seeds 200", 0,
+     "seeds 1 to 200"},
 };
 
 static void fair__asked_for_what_can_be_run__runs_it(void **state)
