@@ -115,6 +115,38 @@ static void files__measured_runs__are_chosen_by_scheduler(void **state)
     CHECK(!t.entries && !t.memory);
 }
 
+static void files__a_recording__is_in_order_and_says_what_it_lacks(void **state)
+{
+    (void)state;
+    static const char *const tenants[] = {"bob", "ada", "ada", "a \"quoted\", name", "bob"};
+    static const enum weir_trace_outcome outcomes[] = {WEIR_TRACE_REFUSED, WEIR_TRACE_FINISHED,
+                                                       WEIR_TRACE_GONE, WEIR_TRACE_CUT,
+                                                       WEIR_TRACE_FAILED};
+    struct weir_trace t;
+    char remark[512];
+    load(&t, "recording.csv", NULL);
+    CHECK_INT(t.form, WEIR_TRACE_RECORDING);
+    CHECK_INT(t.count, 5);
+    for (size_t i = 0; i < t.count; i++) {
+        CHECK_STR(t.names[WEIR_TRACE_TENANT][t.entries[i].tenant], tenants[i]);
+        CHECK_INT(t.entries[i].outcome, outcomes[i]);
+    }
+    CHECK_INT(t.entries[1].arrival_ns, 531000000);
+    CHECK_INT(t.entries[3].arrival_ns, UINT64_C(3500000001));
+    /* The second run began 119.876544 s after the first, whose first row came at 11.5 s. */
+    CHECK_INT(t.span_ns, UINT64_C(119876544000) + 500000000 - UINT64_C(11500000000));
+    weir_trace_remark(&t, remark, sizeof remark);
+    CHECK_STR(remark,
+              "1 rows cut short by a crash were left out; 12 requests are missing: the gateway "
+              "could not write them in time");
+    weir_trace_fill_sizes(&t);
+    CHECK_INT(t.filled, 2);
+    CHECK_INT(t.entries[0].prompt_tok, 310);
+    weir_trace_remark(&t, remark, sizeof remark);
+    CHECK(strstr(remark, "; 2 requests were refused or left before they used a token"));
+    weir_trace_free(&t);
+}
+
 /* Writes a file of its own folder; the path is kept in `path`. */
 static void put(char path[4096], const char *folder, const char *name, const void *bytes, size_t n)
 {
@@ -172,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files__published_ones__have_their_published_statistics),
         cmocka_unit_test(files__measured_runs__are_chosen_by_scheduler),
+        cmocka_unit_test(files__a_recording__is_in_order_and_says_what_it_lacks),
         cmocka_unit_test(files__that_cannot_be_read__say_which_and_why),
     };
     return cmocka_run_group_tests_name("trace_file", tests, NULL, NULL);
