@@ -7,9 +7,9 @@
  * furthest behind first. A lane earns nothing while it is empty, and what it got beyond its floor
  * is not held against it later.
  *
- * Over any stretch in which lane k stays non-empty it therefore gets at least floor_k of the
- * dispatched work, less its own largest item and less (1 + 1/2 + ... + 1/lanes) of the largest item
- * of any lane.
+ * Over any stretch in which lane k has waiters it therefore gets at least floor_k of the dispatched
+ * work, less (2 + 1/2 + ... + 1/m) of the largest item of any lane, m being the number of lanes with
+ * a floor (docs/bounds.md).
  *
  * A tenant may wait in several lanes; its weight and its suspension hold in all of them. Thread:
  * loop. */

@@ -5,11 +5,12 @@
  * counter among them; if nobody waits, to the counter of the tenant that left last. Lifted, never
  * lowered: time spent idle is no credit, and a debt is kept.
  *
- * Bound. Let L be the largest work of an item over its tenant's weight. A tenant is charged only
- * while its counter is the smallest, so the counters of two waiting tenants differ by at most L at
- * any moment. The work per weight of two tenants over any interval in which both wait is the change
- * of their counters: it differs by at most 2 L. (A correction shifts its tenant by its amount,
- * and the bound with it.) */
+ * Bound, with exact estimates. Let L be the largest work of an item over its tenant's weight, and F
+ * the largest counter at which anybody was taken so far. Whoever waits has F at least: so had those
+ * who waited then, and those who came later were lifted to one who had; and nobody has more than
+ * F + L. The work per weight of two tenants over any interval in which both wait is the change of
+ * the difference of their counters: it differs by at most 2 L. docs/bounds.md has what corrections
+ * add, and what this says of work as it is delivered. */
 #include "core/sched_internal.h"
 
 static uint64_t vtc_level(struct weir_sched *s)

@@ -257,7 +257,8 @@ static void lanes__forgotten_tenant__is_new_in_all(void **state)
 static const uint32_t harmonic_percent[WEIR_LANES_MAX + 1] = {100, 100, 150, 184, 209,
                                                               229, 245, 260, 272};
 
-/* On every interval in which a lane has waiters: at least its floor less the slack of the header;
+/* On every interval in which a lane has waiters: at least its floor less its own largest item
+ * and harmonic_percent of the largest of any lane (less than docs/bounds.md has to allow);
  * and while a higher lane has waiters, no more than its floor of what was dispatched while it had
  * waiters, and that slack. Hundredths of work. */
 struct floors {
