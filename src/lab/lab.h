@@ -46,6 +46,8 @@ struct weir_lab_client {
     uint64_t backoff_ns;  /* else after this long, doubled each time up to 8 s, times 0.75 .. 1 */
     uint64_t gives_up_ns; /* without a first byte after so long it hangs up, which counts as a "no";
                              0: never */
+    bool tells_timeout;   /* gives_up_ns is in its head (x-stainless-timeout, whole seconds): the
+                           gateway lets it wait nine tenths of that at most */
 };
 
 enum weir_lab_arrivals {
@@ -99,9 +101,9 @@ struct weir_lab_scenario {
     uint64_t run_ns;     /* the run ends there at the latest; 0: when all is over */
     uint64_t queue_wait_max_ns;
     uint64_t first_byte_max_ns; /* the gateway gives up on an answer; 0: never */
-    uint64_t total_max_ns;
-    uint64_t ledger_delay_ns; /* a batch of the ledger takes so long; 0: it answers at once */
-    uint64_t bin_ns;          /* of the series; doubled as often as WEIR_LAB_BINS_MAX asks for */
+    uint64_t total_max_ns;      /* for the call, counted from when the queue's time would be over */
+    uint64_t ledger_delay_ns;   /* a batch of the ledger takes so long; 0: it answers at once */
+    uint64_t bin_ns;            /* of the series; doubled as often as WEIR_LAB_BINS_MAX asks for */
     uint32_t waiters_max;
     uint64_t waiting_bytes_max; /* 0: no bound */
     uint32_t requests_max; /* alive on the clients' side, those between two tries included; more are

@@ -8,6 +8,7 @@
 #define CHECK_WORK_MAX 1000u
 #define CHECK_RETRIES_MAX 10u
 #define CHECK_PACE_MAX 1000000u /* of a burst, permille */
+#define CHECK_SENT_MAX 1000000000u
 #define CHECK_BIN_MIN_NS WEIR_NS_PER_MS
 #define CHECK_CYCLE_MIN_NS (10 * WEIR_NS_PER_MS)
 #define CHECK_PERIOD_MIN_NS (100 * WEIR_NS_PER_MS)
@@ -210,6 +211,15 @@ static void check_scope(const struct weir_lab_scenario *s, uint32_t i, struct we
           "fallback", "names a scope that is not there");
 }
 
+/* Requests that a tenant would send, at its fastest all along. */
+static uint64_t check_requests(const struct weir_lab_scenario *s, const struct weir_lab_tenant *t)
+{
+    uint64_t until_ns = weir_min_u64(t->until_ns ? t->until_ns : s->traffic_ns, s->traffic_ns);
+    uint64_t pace = t->burst_until_ns > 0 && t->burst_permille > 1000 ? t->burst_permille : 1000;
+    uint64_t each_s = weir_muldiv_ceil(t->rate_micro_per_s, pace, 1000000000);
+    return weir_muldiv_ceil(each_s, weir_sub_sat_u64(until_ns, t->from_ns), WEIR_NS_PER_S);
+}
+
 static void check_tenant_arrivals(const struct weir_lab_scenario *s, uint32_t i,
                                   struct weir_lab_problem *p)
 {
@@ -235,6 +245,8 @@ static void check_tenant_arrivals(const struct weir_lab_scenario *s, uint32_t i,
     check(p, t->from_ns <= WEIR_LAB_TIME_MAX_NS && check_time(t->until_ns), part, i, "from", time);
     check(p, t->until_ns == 0 || t->from_ns < t->until_ns, part, i, "until",
           "must be after from; 0 is the end of the traffic");
+    check(p, check_requests(s, t) <= CHECK_SENT_MAX, part, i, "rate",
+          "sends more than 1,000,000,000 requests in all; lower it or shorten the traffic");
     if (t->arrivals == WEIR_LAB_TRACE)
         check(p, s->trace_count > 0, part, i, "arrivals",
               "come from a trace, and that is empty or there is none");

@@ -22,10 +22,22 @@ static struct weir_text_classes host_text(const struct weir_lab *lab, const stru
     return text;
 }
 
+/* As src/gateway/edge does: a client that tells its timeout is refused in time before it. */
+static uint64_t host_queue_deadline_ns(const struct weir_lab *lab, const struct lab_request *r)
+{
+    const struct weir_lab_client *client = &lab_rules(lab, r->tenant)->client;
+    uint64_t wait_ns = lab->s->queue_wait_max_ns;
+    uint64_t told_s = client->tells_timeout ? client->gives_up_ns / WEIR_NS_PER_S : 0;
+    if (told_s > 0)
+        wait_ns = weir_min_u64(wait_ns, told_s * WEIR_NS_PER_S / 10 * 9);
+    return weir_add_sat_u64(lab->now_ns, wait_ns);
+}
+
 static void host_arrival(struct weir_lab *lab, struct lab_request *r, struct weir_arrival *a)
 {
     const struct weir_lab_scenario *s = lab->s;
     const struct weir_lab_tenant *t = lab_rules(lab, r->tenant);
+    uint64_t queue_deadline_ns = host_queue_deadline_ns(lab, r);
     *a = (struct weir_arrival){.tenant = r->tenant,
                                .pool = t->pool,
                                .lane = WEIR_NONE,
@@ -34,9 +46,9 @@ static void host_arrival(struct weir_lab *lab, struct lab_request *r, struct wei
                                .choices = 1,
                                .metered = true,
                                .stream = t->is_stream,
-                               .queue_deadline_ns =
-                                   weir_add_sat_u64(lab->now_ns, s->queue_wait_max_ns),
-                               .total_deadline_ns = weir_add_sat_u64(lab->now_ns, s->total_max_ns),
+                               .queue_deadline_ns = queue_deadline_ns,
+                               .total_deadline_ns =
+                                   weir_add_sat_u64(queue_deadline_ns, s->total_max_ns),
                                .hold = weir_ledger_hold_id(1, ++lab->holds_made),
                                .host = r};
     a->bytes = (uint32_t)weir_min_u64(a->text.text_bytes + HOST_FRAME_BYTES, UINT32_MAX);

@@ -122,6 +122,9 @@ static void whole_world(struct world *w)
     X(OF_TENANT, 0, "client", w->tenants[0].client.gives_up_ns = UINT64_MAX)                       \
     X(OF_TENANT, 0, "arrivals", w->tenants[0].arrivals = (enum weir_lab_arrivals)4)                \
     X(OF_TENANT, 0, "rate", w->tenants[0].rate_micro_per_s = UINT64_MAX)                           \
+    X(OF_TENANT, 0, "rate",                                                                        \
+      (w->tenants[0].rate_micro_per_s = WEIR_LAB_RATE_MAX_MICRO,                                   \
+       w->s.traffic_ns = 1001 * WEIR_NS_PER_S))                                                    \
     X(OF_TENANT, 2, "users", w->tenants[2].users = 0)                                              \
     X(OF_TENANT, 2, "users", w->tenants[2].users = 4097)                                           \
     X(OF_TENANT, 2, "think", w->tenants[2].think_ns = UINT64_MAX)                                  \

@@ -374,6 +374,23 @@ static void hint_above_a_minute__an_sdk_does_not_repeat(void **state)
     world_free(&run);
 }
 
+static void timeout_told__refused_in_the_queue_before_it(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run;
+    world_plain(&w, 1, 1);
+    w.tenants[0].rate_micro_per_s = 5000000;
+    w.tenants[0].client.gives_up_ns = 5700 * WEIR_NS_PER_MS; /* "5" in the head */
+    w.tenants[0].client.tells_timeout = true;
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.r->tenants[0].gave_up, 0);
+    CHECK(run.r->tenants[0].refusals[WEIR_REFUSAL_QUEUE_TIMEOUT] > 100);
+    CHECK(run.r->tenants[0].queue_wait_ns.max <= 4500 * WEIR_NS_PER_MS);
+    CHECK(run.r->tenants[0].queue_wait_ns.max > 4000 * WEIR_NS_PER_MS);
+    world_free(&run);
+}
+
 static void waiting_bytes__bound_keeps_the_queue_short(void **state)
 {
     (void)state;
@@ -461,7 +478,8 @@ static void total_too_long__the_answer_is_cut(void **state)
     struct world_run run;
     world_plain(&w, 1, 50);
     w.tenants[0].arrivals = WEIR_LAB_EVEN;
-    w.s.total_max_ns = 300 * WEIR_NS_PER_MS; /* an answer takes 500 ms */
+    w.s.queue_wait_max_ns = 100 * WEIR_NS_PER_MS;
+    w.s.total_max_ns = 200 * WEIR_NS_PER_MS; /* from then on; an answer takes 500 ms */
     world_run(&run, &w.s, 1);
     const struct weir_lab_tenant_results *t = &run.r->tenants[0];
     CHECK_INT(t->cut, t->offered);
@@ -578,6 +596,7 @@ int main(void)
         cmocka_unit_test(hint__obeyed__the_first_retry_succeeds),
         cmocka_unit_test(no_use_to_repeat__an_sdk_does_not),
         cmocka_unit_test(hint_above_a_minute__an_sdk_does_not_repeat),
+        cmocka_unit_test(timeout_told__refused_in_the_queue_before_it),
         cmocka_unit_test(waiting_bytes__bound_keeps_the_queue_short),
         cmocka_unit_test(gives_up__in_the_queue_and_at_the_backend__hangs_up_in_time),
         cmocka_unit_test(first_byte_too_late__given_up_by_the_gateway),

@@ -33,6 +33,7 @@ static struct weir_lab_client draw_client(struct tape *t)
                                      .backoff_ns = tape_between(t, 1, 20) * 100 * WEIR_NS_PER_MS};
     if (tape_chance(t, 1, 3))
         client.gives_up_ns = tape_between(t, 1, 80) * 50 * WEIR_NS_PER_MS;
+    client.tells_timeout = tape_chance(t, 1, 2);
     return client;
 }
 
