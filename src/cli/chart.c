@@ -158,13 +158,14 @@ static bool is_point(const struct cli_chart_series *series, size_t i)
     return is_told(series->x[i]) && is_told(series->y[i]);
 }
 
-/* The range of all told points; low above high: there is none. */
+/* The range of all told values, of y those of points; low above high: there is none. A gap widens the
+ * range of x, so that charts over one stretch of time have one axis. */
 static struct range range_of(const struct cli_chart_series *series, size_t count, bool of_y)
 {
     struct range range = {LARGEST, -LARGEST};
     for (size_t s = 0; s < count; s++)
         for (size_t i = 0; i < series[s].count; i++) {
-            if (!is_point(&series[s], i))
+            if (of_y ? !is_point(&series[s], i) : !is_told(series[s].x[i]))
                 continue;
             double value = of_y ? series[s].y[i] : series[s].x[i];
             range.low = value < range.low ? value : range.low;

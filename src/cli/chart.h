@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 /* One line. Points are drawn in their order; x never falls. A point with NaN, an infinity or more
- * than 1e15 on either side of 0 is a gap. */
+ * than 1e15 on either side of 0 is a gap; its x still counts for the length of the axis. */
 struct cli_chart_series {
     const char *name; /* any bytes: what XML cannot carry is shown as U+FFFD */
     const double *x, *y;

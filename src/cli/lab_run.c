@@ -143,7 +143,8 @@ bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t s
     }
     run->is_stopped = goes_on;
     run->results = weir_lab_results(lab);
-    lab_run_progress("");
+    if (what)
+        lab_run_progress("");
     if (collector.fault)
         fprintf(stderr, "weir lab: %s: %s\n", collector.fault, strerror(errno));
     return !collector.fault;

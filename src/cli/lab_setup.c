@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- values set over it ---- */
@@ -103,7 +104,9 @@ void lab_setup_list(void)
 static void read_about(char *to, size_t to_bytes, const char *path)
 {
     char line[256] = "";
-    FILE *file = fopen(path, "r");
+    struct stat kind;
+    bool is_file = stat(path, &kind) == 0 && S_ISREG(kind.st_mode); /* a pipe is read once */
+    FILE *file = is_file ? fopen(path, "r") : NULL;
     if (file && !fgets(line, sizeof line, file))
         line[0] = '\0';
     if (file)

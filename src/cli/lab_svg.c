@@ -11,7 +11,8 @@
 /* A run over time: how long the queue was waited in, who was served how much, what was in flight, and
  * what was refused. */
 
-enum { SHOWN_MAX = 8, CHARTS = 4, SERIES_MAX = SHOWN_MAX + 2 * WEIR_LAB_UPSTREAMS_MAX };
+enum { WAIT, WORK, IN_FLIGHT, GAP, REFUSED, CHARTS };
+enum { SHOWN_MAX = 8, SERIES_MAX = SHOWN_MAX + 2 * WEIR_LAB_UPSTREAMS_MAX };
 
 struct picture {
     const struct lab_setup *setup;
@@ -23,6 +24,7 @@ struct picture {
     size_t room_used;
     struct cli_chart_series series[CHARTS][SERIES_MAX];
     size_t counts[CHARTS];
+    const char *gap_label;
     char names[2 * WEIR_LAB_UPSTREAMS_MAX][WEIR_LAB_NAME_BYTES + 16];
 };
 
@@ -35,7 +37,7 @@ struct line {
 static struct line add_line(struct picture *p, int chart, const char *name, bool is_dashed,
                             bool is_step)
 {
-    size_t points = p->bins + 1u;
+    size_t points = p->bins + 2u;
     struct line line = {&p->series[chart][p->counts[chart]++], p->room + p->room_used,
                         p->room + p->room_used + points};
     p->room_used += 2 * points;
@@ -78,8 +80,8 @@ static void add_tenant(struct picture *p, uint32_t t)
     const struct weir_pool_rules *pool = &p->setup->map->pools[p->setup->map->tenants[t].pool];
     const struct weir_lab_tenant_bin *bins = p->results->tenants[t].bins;
     double bin_s = (double)p->results->bin_ns / 1e9, sum = 0;
-    struct line wait = add_line(p, 0, name, false, false);
-    struct line work = add_line(p, 1, name, false, false);
+    struct line wait = add_line(p, WAIT, name, false, false);
+    struct line work = add_line(p, WORK, name, false, false);
     add_point(&work, 0, 0);
     for (uint32_t i = 0; i < p->bins; i++) {
         sum += (double)pool->work_input * (double)bins[i].prompt_tok +
@@ -89,6 +91,7 @@ static void add_tenant(struct picture *p, uint32_t t)
         if (bins[i].wait_max_ns > 0 || bins[i].waiting_ns == 0)
             add_point(&wait, bin_s * i, (double)bins[i].wait_max_ns / 1e9);
     }
+    add_point(&wait, bin_s * p->bins, NAN); /* all charts end alike */
 }
 
 static void add_refusals(struct picture *p, uint32_t t)
@@ -100,7 +103,7 @@ static void add_refusals(struct picture *p, uint32_t t)
         any = bins[i].refused > 0;
     if (!any)
         return;
-    struct line refused = add_line(p, 3, p->setup->map->tenants[t].name, false, true);
+    struct line refused = add_line(p, REFUSED, p->setup->map->tenants[t].name, false, true);
     for (uint32_t i = 0; i <= p->bins; i++)
         add_point(&refused, bin_s * i, i < p->bins ? bins[i].refused / bin_s : 0);
 }
@@ -112,8 +115,8 @@ static void add_upstream(struct picture *p, uint32_t u)
     double bin_ns = (double)p->results->bin_ns;
     snprintf(p->names[2 * u], sizeof p->names[0], "in flight at %s", name);
     snprintf(p->names[2 * u + 1], sizeof p->names[0], "limit of %s", name);
-    struct line in_flight = add_line(p, 2, p->names[2 * u], false, false);
-    struct line limit = add_line(p, 2, p->names[2 * u + 1], true, true);
+    struct line in_flight = add_line(p, IN_FLIGHT, p->names[2 * u], false, false);
+    struct line limit = add_line(p, IN_FLIGHT, p->names[2 * u + 1], true, true);
     for (uint32_t i = 0; i < p->bins; i++) {
         /* The last bin is not whole: what it holds is of the part that was. */
         double length_ns = fmin(bin_ns, (double)p->results->now_ns - bin_ns * i);
@@ -122,11 +125,34 @@ static void add_upstream(struct picture *p, uint32_t u)
         add_point(&in_flight, bin_ns * i / 1e9, (double)bins[i].in_flight_ns / length_ns);
         add_point(&limit, bin_ns * i / 1e9, (double)bins[i].permits_ns / length_ns);
     }
+    add_point(&in_flight, bin_ns * p->bins / 1e9, NAN);
+}
+
+/* The gap of the lane that had the largest, with its bound: where two tenants waited all through. */
+static void add_gap(struct picture *p, bool in_requests)
+{
+    struct lab_gap worst;
+    if (p->counts[GAP] || !lab_worst_gap(p->setup->map, p->results, in_requests, &worst))
+        return;
+    const struct weir_lab_gap_bin *bins = p->results->gaps[worst.pool][worst.lane].bins;
+    double bin_s = (double)p->results->bin_ns / 1e9;
+    struct line gap = add_line(p, GAP, "gap", false, false);
+    struct line bound = {0};
+    if (worst.window->bound_uwork != WEIR_GAP_NO_BOUND)
+        bound = add_line(p, GAP, "its bound", true, false);
+    add_point(&gap, 0, NAN); /* and begin alike */
+    for (uint32_t i = 0; i < p->bins; i++) {
+        bool is_told = bins[i].bound_uwork > 0;
+        add_point(&gap, bin_s * (i + 1), is_told ? (double)bins[i].gap_uwork / 1e6 : NAN);
+        if (bound.series)
+            add_point(&bound, bin_s * (i + 1), is_told ? (double)bins[i].bound_uwork / 1e6 : NAN);
+    }
+    p->gap_label = in_requests ? "requests for its weight" : "work for its weight";
 }
 
 static bool fill(struct picture *p)
 {
-    p->room = calloc((size_t)CHARTS * SERIES_MAX * 2 * (p->bins + 1u), sizeof *p->room);
+    p->room = calloc((size_t)CHARTS * SERIES_MAX * 2 * (p->bins + 2u), sizeof *p->room);
     if (!p->room)
         return false;
     choose_tenants(p);
@@ -136,6 +162,8 @@ static bool fill(struct picture *p)
     }
     for (uint32_t u = 0; u < p->setup->map->scenario.upstream_count; u++)
         add_upstream(p, u);
+    add_gap(p, false);
+    add_gap(p, true);
     return true;
 }
 
@@ -148,16 +176,26 @@ static bool write_picture(const struct picture *p, uint64_t seed, FILE *out)
     if (p->shown_count < count)
         snprintf(note, sizeof note, "The %u of %u tenants with the most work.", p->shown_count,
                  count);
-    const struct cli_chart charts[CHARTS] = {
-        {"Longest wait in the queue", *note ? note : NULL, "seconds since the start",
-         "seconds, of the requests dispatched in a bin", p->series[0], p->counts[0]},
-        {"Work served so far", NULL, "seconds since the start",
-         "prompt and output tokens, weighted as fairness counts them", p->series[1], p->counts[1]},
-        {"Requests in flight", p->counts[3] ? NULL : lab_note, "seconds since the start",
-         "requests", p->series[2], p->counts[2]},
-        {"Refused requests", lab_note, "seconds since the start", "a second", p->series[3],
-         p->counts[3]}};
-    return cli_chart_write(out, title, charts, p->counts[3] ? CHARTS : CHARTS - 1);
+    const char *x = "seconds since the start";
+    const struct cli_chart all[CHARTS] = {
+        [WAIT] = {"Longest wait in the queue", *note ? note : NULL, x,
+                  "seconds, of the requests dispatched in a bin", p->series[WAIT], p->counts[WAIT]},
+        [WORK] = {"Work served so far", NULL, x,
+                  "prompt and output tokens, weighted as fairness counts them", p->series[WORK],
+                  p->counts[WORK]},
+        [IN_FLIGHT] = {"Requests in flight", NULL, x, "requests", p->series[IN_FLIGHT],
+                       p->counts[IN_FLIGHT]},
+        [GAP] = {"Largest gap between two tenants that waited all through the last ten seconds",
+                 NULL, x, p->gap_label, p->series[GAP], p->counts[GAP]},
+        [REFUSED] = {"Refused requests", NULL, x, "a second", p->series[REFUSED],
+                     p->counts[REFUSED]}};
+    struct cli_chart charts[CHARTS];
+    size_t charts_count = 0;
+    for (int c = 0; c < CHARTS; c++)
+        if (all[c].series_count > 0)
+            charts[charts_count++] = all[c];
+    charts[charts_count - 1].note = lab_note; /* work and what was in flight are always there */
+    return cli_chart_write(out, title, charts, charts_count);
 }
 
 int lab_show_svg(const struct lab_setup *setup, const struct lab_run *run, const char *path)
