@@ -35,10 +35,11 @@ claim() { # 0: it is so, CLAIM, FILE of reasons
     failed=1
 }
 
-# The parts of trace that are not for files, as its meson.build names them.
+# The parts of trace that are not for files, as its meson.build names them; by a path without blanks.
+ln -s "$root" "$scratch/root"
 trace_sources=
 for name in $(sed -n "s/^trace_sources = files(\(.*\))/\1/p" "$root/src/trace/meson.build" | tr -d "',"); do
-    trace_sources="$trace_sources $root/src/trace/$name"
+    trace_sources="$trace_sources ../root/src/trace/$name"
 done
 
 # build COMPILER LEVEL FOLDER: the program in FOLDER, or its reasons in FOLDER/said.
@@ -47,8 +48,8 @@ build() {
     mkdir "$3"
     (
         cd "$3"
-        "$1" $flags "-O$2" -mgeneral-regs-only -I"$root/src" -c "$root"/src/core/*.c "$root"/src/lab/*.c $trace_sources &&
-            "$1" $flags "-O$2" -I"$root/src" "$root/tests/lab/same_bytes.c" ./*.o -o program
+        "$1" $flags "-O$2" -mgeneral-regs-only -I../root/src -c ../root/src/core/*.c ../root/src/lab/*.c $trace_sources &&
+            "$1" $flags "-O$2" -I../root/src ../root/tests/lab/same_bytes.c ./*.o -o program
     ) >"$3/said" 2>&1
 }
 
