@@ -158,24 +158,46 @@ static void chart__a_million_points__fit_in_a_report(void **state)
     free(y);
 }
 
-/* A name keeps its colour from chart to chart; beyond the hues come dashes. */
+/* A name that two charts have looks the same in both; others take what is free in their chart, from the
+ * first look on; beyond the hues come dashes. */
 static void chart__many_series__are_told_apart(void **state)
 {
     (void)state;
     static const double y[] = {1, 2, 3, 4, 5};
-    struct cli_chart_series series[64];
+    struct cli_chart_series series[64], own = {.name = "own", .x = seconds, .y = y, .count = 5};
     char names[64][16];
     for (int i = 0; i < 64; i++) {
         snprintf(names[i], sizeof names[i], "tenant-%d", i);
         series[i] = (struct cli_chart_series){.name = names[i], .x = seconds, .y = y, .count = 5};
     }
+    const struct cli_chart_series pair[] = {series[7], own};
     const struct cli_chart charts[] = {{"all", NULL, "s", "v", series, 64},
-                                       {"one", NULL, "s", "v", series + 7, 1}};
-    char *svg = draw("many", charts, 2);
-    check_parsed(svg, "len(paths) == 130 and len({(p.get(\"class\"), p.get(\"stroke-dasharray\")) "
-                      "for p in root.iter(n + \"path\")}) == 24");
-    const char *second = strstr(svg, ">one<");
-    CHECK(second && strstr(second, "class=\"l h1\" stroke-dasharray=\"9 4\""));
+                                       {"two", NULL, "s", "v", pair, 2},
+                                       {"one", NULL, "s", "v", &own, 1},
+                                       {"alone", NULL, "s", "v", series + 63, 0}};
+    char *svg = draw("many", charts, 4);
+    check_parsed(svg, "len(paths) == 128 + 4 + 2 and len({(p.get(\"class\"), "
+                      "p.get(\"stroke-dasharray\")) for p in root.iter(n + \"path\")}) == 24");
+    /* tenant-7 and own are shared: looks 0 and 1; tenant-0 has the first that is free, tenant-4 the
+     * first behind the hues. */
+    static const struct {
+        const char *chart, *name, *look;
+    } rows[] = {{">all<", "tenant-7", "class=\"l h0\" d"},
+                {">all<", "tenant-0", "class=\"l h1\" d"},
+                {">all<", "tenant-5", "class=\"l h0\" stroke-dasharray=\"9 4\" d"},
+                {">two<", "tenant-7", "class=\"l h0\" d"},
+                {">two<", "own", "class=\"l h1\" d"},
+                {">one<", "own", "class=\"l h1\" d"}};
+    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, ">%s</text>", rows[i].name);
+        const char *at = strstr(strstr(svg, rows[i].chart), wanted); /* in the legend */
+        CHECK(at);
+        while (strncmp(at, "<path ", 6) != 0)
+            at--;
+        CHECK_MSG(strncmp(at + 6, rows[i].look, strlen(rows[i].look)) == 0, "%s %s: %.60s",
+                  rows[i].chart, rows[i].name, at);
+    }
     free(svg);
 }
 
