@@ -12,6 +12,8 @@
 #define ADAPT_SAMPLES_FEW 8                   /* enough to see a large queue */
 #define ADAPT_GAP_MAX_NS (60 * WEIR_NS_PER_S) /* between two samples of a period */
 #define ADAPT_SEEN_MAX 8
+#define ADAPT_STUBBORN_MAX 3 /* falls for what does not shrink */
+#define ADAPT_SOONER_MAX 3   /* periods in which sooner than expected means room, not less work */
 
 /* ---- what the first byte takes without a queue ---- */
 
@@ -46,7 +48,8 @@ static uint64_t adapt_expected_ns(const struct weir_adapt *a, const struct weir_
         as_tok = adapt_class_end(of);
     }
     uint64_t steps = weir_muldiv_floor(a->shape[of], as_tok, 1);
-    uint64_t expected_ns = weir_muldiv_floor(steps, s->pace_ns, ADAPT_SHAPE_ONE);
+    uint64_t pace_ns = weir_max_u64(s->pace_ns, a->pace_ns); /* it may be known late */
+    uint64_t expected_ns = weir_muldiv_floor(steps, pace_ns, ADAPT_SHAPE_ONE);
     return weir_max_u64(1, weir_min_u64(expected_ns, ADAPT_WAIT_MAX_NS));
 }
 
@@ -81,7 +84,7 @@ static void adapt_learn_class(struct weir_adapt *a, uint32_t class, uint64_t see
         *shape = (*shape * before + seen * count) / (before + count);
         a->seen[class] = (uint8_t)weir_min_u64(before + count, ADAPT_SEEN_MAX);
     } else if (seen < *shape) {
-        *shape -= (*shape - seen) * weir_min_u64(count, 4) / 8;
+        *shape -= (*shape - seen) * weir_min_u64(count, 2) / 8;
     } else {
         *shape += (weir_min_u64(seen, 2 * *shape) - *shape) * weir_min_u64(count, 2) / 32;
     }
@@ -170,12 +173,12 @@ static void adapt_fall(struct weir_adapt *a, uint64_t queued_milli, uint64_t now
     adapt_move(a, (uint32_t)weir_sub_sat_u64(a->limit, by), now_ns);
 }
 
-static void adapt_rise(struct weir_adapt *a, uint64_t now_ns)
+static void adapt_rise(struct weir_adapt *a, bool has_room, uint64_t now_ns)
 {
     uint32_t by = adapt_part(a->limit, 32);
     if (a->knee == 0)
         by = adapt_part(a->limit, 2);
-    else if (a->limit < a->knee - a->knee / 8)
+    else if (has_room || a->limit < a->knee - a->knee / 8)
         by = adapt_part(a->limit, 8);
     else if (a->limit > a->knee + a->knee / 8)
         by = adapt_part(a->limit, ++a->rises > 2 ? 4 : 8);
@@ -197,8 +200,8 @@ static bool adapt_is_stubborn(const struct weir_adapt *a, uint64_t queued_milli)
            queued_milli <= a->fell_queued_milli;
 }
 
-/* Calls that wait upstream, in thousandths; 0: none, or it can not be told. */
-static uint64_t adapt_queued_milli(struct weir_adapt *a, uint64_t now_ns)
+/* Calls that wait upstream, in thousandths; below 0: fewer than expected; 0: can not be told. */
+static int64_t adapt_queued_milli(struct weir_adapt *a, uint64_t now_ns)
 {
     int64_t excess_ns[WEIR_ADAPT_SAMPLES_MAX];
     for (uint32_t i = 0; i < a->sample_count; i++) {
@@ -206,6 +209,8 @@ static uint64_t adapt_queued_milli(struct weir_adapt *a, uint64_t now_ns)
         if (expected_ns == 0)
             return 0;
         excess_ns[i] = (int64_t)a->samples[i].wait_ns - (int64_t)expected_ns;
+        if (a->shape[adapt_class(a->samples[i].input_tok)] == 0 && excess_ns[i] < 0)
+            excess_ns[i] = 0; /* what was expected was rather too long */
     }
     uint64_t took_ns = weir_sub_sat_u64(now_ns, a->since_ns);
     uint64_t rate_micro = a->rate_micro;
@@ -213,29 +218,35 @@ static uint64_t adapt_queued_milli(struct weir_adapt *a, uint64_t now_ns)
         rate_micro = weir_muldiv_floor(a->ended, 1000000 * WEIR_NS_PER_S, took_ns);
     int64_t middle_ns = adapt_middle(excess_ns, a->sample_count);
     a->rate_micro = rate_micro;
-    if (middle_ns <= 0)
-        return 0;
     uint64_t queued_milli =
-        weir_muldiv_floor((uint64_t)middle_ns, rate_micro, 1000 * WEIR_NS_PER_S);
-    return weir_min_u64(queued_milli, (uint64_t)a->limit * 1000);
+        weir_muldiv_floor(weir_abs_i64(middle_ns), rate_micro, 1000 * WEIR_NS_PER_S);
+    queued_milli = weir_min_u64(queued_milli, (uint64_t)a->limit * 1000);
+    return middle_ns < 0 ? -(int64_t)queued_milli : (int64_t)queued_milli;
 }
 
-static void adapt_judge(struct weir_adapt *a, uint64_t queued_milli, uint64_t now_ns)
+static void adapt_judge(struct weir_adapt *a, int64_t queued_milli, uint64_t now_ns)
 {
-    bool is_queue = queued_milli > weir_max_u64(450, (uint64_t)a->limit * 30);
-    if (is_queue && adapt_is_stubborn(a, queued_milli)) {
-        is_queue = ++a->stubborn < 2;
+    uint64_t noise_milli = weir_max_u64(450, (uint64_t)a->limit * 30);
+    bool is_queue = queued_milli > (int64_t)noise_milli;
+    if (is_queue && adapt_is_stubborn(a, (uint64_t)queued_milli)) {
+        is_queue = ++a->stubborn < ADAPT_STUBBORN_MAX;
         if (!is_queue)
             adapt_learn_anew(a);
     } else {
         a->stubborn = 0;
     }
     if (is_queue) {
-        adapt_fall(a, queued_milli, now_ns);
+        adapt_fall(a, (uint64_t)queued_milli, now_ns);
         return;
     }
-    adapt_learn(a);
-    adapt_rise(a, now_ns);
+    /* Where capacity has come back, the pace is known late and the shape would be learned too low.
+     * After a fall it is a queue that had been learned. */
+    bool is_sooner = queued_milli < -(int64_t)noise_milli && a->fell_from <= a->limit;
+    a->sooner = is_sooner ? a->sooner + 1 : 0;
+    bool has_room = a->sooner > 0 && a->sooner <= ADAPT_SOONER_MAX;
+    if (!has_room)
+        adapt_learn(a);
+    adapt_rise(a, has_room, now_ns);
 }
 
 /* ---- what is told ---- */
@@ -273,8 +284,8 @@ void weir_adapt_first_byte(struct weir_adapt *a, uint32_t ticket, uint64_t input
     bool is_enough = a->sample_count >= enough;
     if (!is_enough && a->sample_count != ADAPT_SAMPLES_FEW)
         return;
-    uint64_t queued_milli = adapt_queued_milli(a, now_ns);
-    if (is_enough || queued_milli > (uint64_t)a->limit * 250)
+    int64_t queued_milli = adapt_queued_milli(a, now_ns);
+    if (is_enough || queued_milli > (int64_t)a->limit * 250)
         adapt_judge(a, queued_milli, now_ns);
 }
 

@@ -10,21 +10,22 @@
  *   queued     = excess x calls ended a second  the calls that wait upstream, by Little's law
  *
  * `shape`, in output tokens' time per input token, is learned for each size of input (four classes
- * an octave) and is the low edge of what was seen: long prompts, long answers and a slower upstream
+ * an octave) and is the low edge of what was seen. Long prompts, long answers and a slower upstream
  * change nothing in it.
  *
  * A period ends with 16 to 64 first bytes of calls that started in it, with the limit (nearly) used
- * up. Then
+ * up; with 8, when a quarter of the calls is queued. Then
  *
  *   queued more than 3 % of the limit  the limit falls by what is queued and one step, a third at
  *                                      most
  *   else                               it rises: by half until it has first found a queue, later
- *                                      by a step of 1/32, by more where the last queue is far
+ *                                      by a step of 1/32, by more where the last queue is far or
+ *                                      the first byte comes sooner than expected
  *
- * A queue shrinks by what the limit falls. What did not shrink twice in a row was none: the
- * upstream takes longer for the same input than it did, and the shape is learned anew. Refusals (429, 5xx, no
- * first byte in time) lower the limit by an eighth once a period, when they are a tenth of its
- * calls.
+ * A queue shrinks by what the limit falls. What did not shrink three times in a row was none: the
+ * upstream takes longer for the same input than it did, and the shape is learned anew. Refusals
+ * (429, 5xx, no first byte in time) lower the limit by an eighth once a period, when they are a
+ * tenth of its calls.
  *
  * Held: min <= limit <= ceiling; no change by more than half up and a third down (one, where that
  * is more); calls that started under another limit, or with the limit not half used, change
@@ -59,6 +60,7 @@ struct weir_adapt {
     uint32_t period;    /* counts changes of the limit: a ticket's upper bits */
     uint32_t knee;      /* the limit less the queue when there was one last; 0: never */
     uint32_t rises;     /* in a row, far above the knee */
+    uint32_t sooner;    /* periods in a row with the first byte sooner than expected */
     uint32_t stubborn;  /* times in a row that what looked like a queue did not shrink */
     uint32_t fell_from; /* the limit before it fell for a queue of so many; 0: it did not, last */
     uint64_t fell_queued_milli;

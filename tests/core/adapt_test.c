@@ -284,7 +284,7 @@ static void adapt__what_does_not_shrink_with_the_limit__is_learned_as_no_queue(v
         }
         least = u.adapt.limit < least ? u.adapt.limit : least;
     }
-    CHECK_MSG(least >= limit / 4, "fell to %u of %u", least, limit);
+    CHECK_MSG(least >= limit / 6, "fell to %u of %u", least, limit);
     CHECK_MSG(u.adapt.limit > limit, "ended at %u of %u", u.adapt.limit, limit);
 }
 
