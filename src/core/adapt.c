@@ -178,7 +178,7 @@ static void adapt_rise(struct weir_adapt *a, bool has_room, uint64_t now_ns)
     uint32_t by = adapt_part(a->limit, 32);
     if (a->knee == 0)
         by = adapt_part(a->limit, 2);
-    else if (has_room || a->limit < a->knee - a->knee / 8)
+    else if (has_room)
         by = adapt_part(a->limit, 8);
     else if (a->limit > a->knee + a->knee / 8)
         by = adapt_part(a->limit, ++a->rises > 2 ? 4 : 8);

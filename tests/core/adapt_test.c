@@ -164,9 +164,11 @@ static void adapt__longer_prompts_that_take_longer__are_no_queue(void **state)
     for (size_t i = 0; i < WEIR_COUNT(inputs); i++) {
         struct upstream u = settled();
         uint32_t limit = u.adapt.limit;
-        uint64_t wait_ns = inputs[i] < 100 ? 100 * MS : weir_min_u64(inputs[i], 1 << 23) * MS;
+        uint64_t wait_ns = inputs[i] < 100 ? 100 * MS : weir_min_u64(inputs[i], 1 << 23) * MS / 2;
         calls(&u, limit, inputs[i], wait_ns);
-        CHECK_MSG(u.adapt.limit > limit, "input %llu", (unsigned long long)inputs[i]);
+        /* One step: that it is sooner than a guess from other sizes is no sign of room. */
+        CHECK_MSG(u.adapt.limit == limit + limit / 32, "input %llu: %u -> %u",
+                  (unsigned long long)inputs[i], limit, u.adapt.limit);
     }
 }
 
@@ -211,6 +213,35 @@ static void adapt__calls_of_another_limit__change_nothing(void **state)
     CHECK_INT(u.adapt.limit, limit);
     CHECK_INT(u.adapt.sample_count, 0);
     CHECK_INT(u.adapt.refused, 0);
+}
+
+static void adapt__samples_with_a_long_gap_between__are_not_of_one_period(void **state)
+{
+    (void)state;
+    struct upstream u = settled();
+    uint32_t limit = u.adapt.limit;
+    for (int i = 0; i < 40; i++) {
+        uint32_t ticket = weir_adapt_started(&u.adapt, limit);
+        u.now_ns += i % 10 == 9 ? 61 * SECOND : 100 * MS;
+        weir_adapt_first_byte(&u.adapt, ticket, 100, 100 * MS, u.now_ns);
+    }
+    CHECK_INT(u.adapt.limit, limit);
+    CHECK_INT(u.adapt.sample_count, 1);
+}
+
+static void adapt__sooner_than_expected__is_room_first_and_learned_the_fourth_time(void **state)
+{
+    (void)state;
+    struct upstream u = settled();
+    calls(&u, u.adapt.limit, 1000, 1000 * MS);
+    struct weir_adapt before = u.adapt;
+    calls(&u, u.adapt.limit, 1000, 300 * MS);
+    CHECK_INT(u.adapt.limit, before.limit + before.limit / 8);
+    calls(&u, u.adapt.limit, 1000, 300 * MS);
+    calls(&u, u.adapt.limit, 1000, 300 * MS);
+    CHECK(memcmp(u.adapt.shape, before.shape, sizeof before.shape) == 0);
+    calls(&u, u.adapt.limit, 1000, 300 * MS);
+    CHECK(memcmp(u.adapt.shape, before.shape, sizeof before.shape) != 0);
 }
 
 static void adapt__no_pace_known__stays(void **state)
@@ -373,6 +404,8 @@ int main(void)
         cmocka_unit_test(adapt__one_slow_tenant__is_no_queue),
         cmocka_unit_test(adapt__limit_not_used__stays),
         cmocka_unit_test(adapt__calls_of_another_limit__change_nothing),
+        cmocka_unit_test(adapt__samples_with_a_long_gap_between__are_not_of_one_period),
+        cmocka_unit_test(adapt__sooner_than_expected__is_room_first_and_learned_the_fourth_time),
         cmocka_unit_test(adapt__no_pace_known__stays),
         cmocka_unit_test(adapt__refusals__take_an_eighth_once_a_period),
         cmocka_unit_test(adapt__few_refusals_among_many_calls__change_nothing),

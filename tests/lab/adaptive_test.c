@@ -133,9 +133,10 @@ static void adaptive__replicas_lost_and_back__follows_within_60_s(void **state)
     static const struct {
         uint32_t replicas, sequences, lost;
         size_t mix;
-    } rows[] = {{4, 16, 2, 0}, {4, 16, 3, 0}, {4, 16, 2, 1}, {4, 48, 2, 4}, {8, 16, 2, 2}};
+    } rows[] = {{4, 16, 2, 0}, {4, 16, 3, 0}, {4, 16, 2, 1},
+                {4, 48, 2, 4}, {8, 16, 2, 2}, {2, 64, 1, 0}};
     for (size_t i = 0; i < WEIR_COUNT(rows); i++)
-        for (uint64_t seed = 1; seed <= (is_long() ? 10 : 1); seed++) {
+        for (uint64_t seed = 1; seed <= (is_long() ? 20 : 4); seed++) {
             struct weir_backend_trouble troubles[8];
             struct rig_case c = rig_case_of(rows[i].replicas, rows[i].sequences);
             set_mix(&c, rows[i].mix);
