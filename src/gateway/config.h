@@ -293,10 +293,11 @@ struct weir_config {
     uint32_t work_input;
     uint32_t work_output;
     enum weir_config_access access;
-    const char *access_file;   /* NULL unless access is a file */
-    const char *record_file;   /* absolute; NULL: requests are not recorded */
-    uint32_t exhausted_status; /* 402, or 429 with code insufficient_quota */
-    bool ratelimit_fields;     /* also send the IETF RateLimit and RateLimit-Policy fields */
+    const char *access_file;     /* NULL unless access is a file */
+    const char *record_file;     /* absolute; NULL: requests are not recorded */
+    uint64_t record_limit_bytes; /* of that file */
+    uint32_t exhausted_status;   /* 402, or 429 with code insufficient_quota */
+    bool ratelimit_fields;       /* also send the IETF RateLimit and RateLimit-Policy fields */
     uint64_t heartbeat_ns; /* SSE comment at event boundaries after so long without one; 0: off */
     bool builtin_mock;     /* upstreams[0] is the built-in mock; `weir serve` starts it */
     struct weir_config_private *private;

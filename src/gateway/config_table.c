@@ -461,6 +461,9 @@ static const struct weir_field record_fields[] = {
              "tenant, lane, model, tokens, waits and outcome, never with content or credentials. "
              "`weir lab --trace` replays it. A relative path is taken from this file's folder; a "
              "recording that is there is continued."},
+    {"limit", BYTES(weir_config, record_limit_bytes, 1024, 1024 * 1024 * MIB), .preset = "1GiB",
+     .help = "The file's size from which on nothing more is recorded, so that it never takes the "
+             "ledger's disk. A million requests are about 120 MB."},
 };
 static const struct weir_field_table record_table = {
     "record", FIELDS(record_fields), .help = "Records traffic, to be replayed and measured."};

@@ -34,8 +34,9 @@ struct weir_log {
     bool stopping;
     bool access_on;
     struct log_sink sinks[SINK_COUNT];
-    const char *record_name, *record_begin;
+    struct weir_log_record record; /* room_bytes: what is left, the helper's to count */
     bool record_torn; /* the helper's: a write failed, and half a line may stand at its end */
+    bool record_full; /* the helper's: it was told that no room is left */
 };
 
 /* Writes all, or gives up when the reader takes nothing for LOG_CLOSE_WAIT_MS while stopping.
@@ -78,8 +79,8 @@ static uint64_t log_lines(const char *bytes, size_t count)
  * line there. false: that could not be written either. */
 static bool log_mend_record(struct weir_log *log, int *fault)
 {
-    int fd = log->sinks[SINK_RECORD].fd;
-    const char *begin = log->record_begin;
+    int fd = log->record.fd;
+    const char *begin = log->record.begin;
     return !log->record_torn || (log_write_all(log, fd, "\n", 1, fault) == 0 &&
                                  log_write_all(log, fd, begin, strlen(begin), fault) == 0);
 }
@@ -102,28 +103,53 @@ static bool log_write_record_lost(struct weir_log *log, int *fault)
     return false;
 }
 
-static void log_write_record(struct weir_log *log, const char *bytes, size_t count)
+/* Counts what was written of `count` bytes, and what is lost. */
+static void log_count_record(struct weir_log *log, const char *bytes, size_t count, size_t left)
 {
     struct log_sink *sink = &log->sinks[SINK_RECORD];
-    bool was_torn = log->record_torn;
-    size_t left = count;
-    int fault = 0;
-    if (log_mend_record(log, &fault))
-        left = log_write_all(log, sink->fd, bytes, count, &fault);
     uint64_t written = log_lines(bytes, count - left), lost = log_lines(bytes, count) - written;
     pthread_mutex_lock(&log->lock);
     sink->written += written;
     sink->dropped += lost;
     sink->dropped_now += lost;
     pthread_mutex_unlock(&log->lock);
+}
+
+/* It has come to its limit: nothing more is written, not even how much is missing before the end. */
+static void log_end_record(struct weir_log *log, const char *bytes, size_t count)
+{
+    log->record.room_bytes = 0;
+    log_count_record(log, bytes, count, count);
+    if (!log->record_full)
+        weir_log_message(
+            log, WEIR_LOG_WARN,
+            "the recording %s has come to its limit: nothing more is recorded; move it "
+            "away and start anew, or raise record.limit",
+            log->record.name);
+    log->record_full = true;
+}
+
+static void log_write_record(struct weir_log *log, const char *bytes, size_t count)
+{
+    bool was_torn = log->record_torn;
+    size_t left = count;
+    int fault = 0;
+    if (count > log->record.room_bytes) {
+        log_end_record(log, bytes, count);
+        return;
+    }
+    if (log_mend_record(log, &fault))
+        left = log_write_all(log, log->record.fd, bytes, count, &fault);
+    log->record.room_bytes -= count - left;
+    log_count_record(log, bytes, count, left);
     log->record_torn = left > 0 || fault != 0 || !log_write_record_lost(log, &fault);
     if (log->record_torn && !was_torn)
         weir_log_message(log, WEIR_LOG_ERROR,
                          "cannot write the recording %s: %s; requests are served, but those not "
                          "written are lost until it can be written again",
-                         log->record_name, fault ? strerror(fault) : "its reader takes nothing");
+                         log->record.name, fault ? strerror(fault) : "its reader takes nothing");
     else if (!log->record_torn && was_torn)
-        weir_log_message(log, WEIR_LOG_INFO, "the recording %s is written again", log->record_name);
+        weir_log_message(log, WEIR_LOG_INFO, "the recording %s is written again", log->record.name);
 }
 
 static void *log_main(void *arg)
@@ -283,14 +309,12 @@ void weir_log_access(struct weir_log *log, const char *line, size_t bytes)
                    bytes < WEIR_LOG_LINE_BYTES ? bytes : WEIR_LOG_LINE_BYTES, false);
 }
 
-bool weir_log_record_start(struct weir_log *log, int fd, const char *name, const char *begin,
-                           weir_log_dropped_fn *dropped)
+bool weir_log_record_start(struct weir_log *log, const struct weir_log_record *record)
 {
-    struct log_sink *sink = &log->sinks[SINK_RECORD];
     pthread_mutex_lock(&log->lock); /* the helper looks at every sink */
-    bool is_open = log_sink_open(sink, fd, LOG_RECORD_ROOM_BYTES, dropped);
-    log->record_name = name;
-    log->record_begin = begin;
+    bool is_open =
+        log_sink_open(&log->sinks[SINK_RECORD], record->fd, LOG_RECORD_ROOM_BYTES, record->dropped);
+    log->record = *record;
     pthread_mutex_unlock(&log->lock);
     return is_open;
 }

@@ -25,18 +25,27 @@ void weir_log_close(struct weir_log *log);
 void weir_log_access(struct weir_log *log, const char *line, size_t bytes);
 bool weir_log_access_wanted(const struct weir_log *log);
 
-/* A recording's file, from now on: lines go to the end of fd, which must be a plain file and is closed
- * with the log. begin: the lines that begin a recording; they are not written now, but again
- * whenever a failed write may have left half a line. dropped: makes the line that says how many were
- * lost before it; it returns its bytes. name is for messages; all three are kept by pointer. false: out
- * of memory, and fd stays the caller's. Once, before any line. */
+/* Makes the line that says how many were lost before it; returns its bytes. */
 typedef size_t weir_log_dropped_fn(uint64_t count, char *out, size_t cap);
-WEIR_MUST_USE bool weir_log_record_start(struct weir_log *log, int fd, const char *name,
-                                         const char *begin, weir_log_dropped_fn *dropped);
+
+/* Where a recording goes. The texts are kept by pointer. */
+struct weir_log_record {
+    int fd;              /* open for appending; closed with the log */
+    const char *name;    /* for messages */
+    const char *begin;   /* the lines that begin a recording: not written now, but again whenever a
+                            failed write may have left half a line */
+    uint64_t room_bytes; /* more is not written: lines are dropped from then on */
+    weir_log_dropped_fn *dropped;
+};
+
+/* From now on. false: out of memory, and the fd stays the caller's. Once, before any line. */
+WEIR_MUST_USE bool weir_log_record_start(struct weir_log *log,
+                                         const struct weir_log_record *record);
 /* One line of it, with its newline; at most WEIR_LOG_LINE_BYTES. */
 void weir_log_record(struct weir_log *log, const char *line, size_t bytes);
 bool weir_log_record_wanted(const struct weir_log *log);
-/* Lines in the file, and lines lost (no room in the buffer, or none on the disk), since start. */
+/* Lines in the file, and lines lost (no room in the buffer, on the disk, or in room_bytes), since
+ * start. */
 void weir_log_record_counts(struct weir_log *log, uint64_t *written, uint64_t *dropped);
 
 enum weir_log_level { WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR };

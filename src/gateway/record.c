@@ -45,8 +45,10 @@ static const char *record_look(int fd, bool *wants_end)
 }
 
 /* The file, open for rows: new and the owner's alone, or a recording that is continued. -1: *why. */
-static int record_open_file(const char *path, const char *begin, const char **why)
+static int record_open_file(const char *path, const char *begin, uint64_t *file_bytes,
+                            const char **why)
 {
+    struct stat about;
     bool wants_end;
     size_t bytes = strlen(begin);
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
@@ -62,8 +64,12 @@ static int record_open_file(const char *path, const char *begin, const char **wh
     errno = ENOSPC; /* what a short write means */
     if (!*why && write(fd, begin, bytes) != (ssize_t)bytes)
         *why = strerror(errno);
-    if (!*why)
+    if (!*why && fstat(fd, &about) != 0)
+        *why = strerror(errno);
+    if (!*why) {
+        *file_bytes = (uint64_t)about.st_size;
         return fd;
+    }
     close(fd);
     return -1;
 }
@@ -82,14 +88,22 @@ bool weir_record_open(struct weir_gateway *g, char *error_text, size_t error_byt
     size_t bytes = weir_trace_header((int64_t)wall.tv_sec * 1000000 + wall.tv_nsec / 1000,
                                      g->record->begin, WEIR_TRACE_HEADER_BYTES);
     g->record->begin[bytes] = '\0';
-    int fd = record_open_file(path, g->record->begin, &why);
+    uint64_t file_bytes = 0;
+    int fd = record_open_file(path, g->record->begin, &file_bytes, &why);
     if (fd < 0) {
         snprintf(error_text, error_bytes,
                  "cannot record to %s: %s; name another file in record.file, or leave it out", path,
                  why);
         return false;
     }
-    if (weir_log_record_start(g->log, fd, path, g->record->begin, weir_trace_dropped_line))
+    uint64_t limit_bytes = g->config->record_limit_bytes;
+    const struct weir_log_record record = {
+        .fd = fd,
+        .name = path,
+        .begin = g->record->begin,
+        .room_bytes = limit_bytes > file_bytes ? limit_bytes - file_bytes : 0,
+        .dropped = weir_trace_dropped_line};
+    if (weir_log_record_start(g->log, &record))
         return true;
     close(fd);
     return false;

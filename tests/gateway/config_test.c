@@ -515,6 +515,7 @@ static void config__every_field__arrives_in_the_struct(void **state)
     CHECK_STR(c->ledger.path, "/tmp/everything.db");
     CHECK(!c->ledger.in_memory);
     CHECK_STR(c->record_file, "/tmp/everything.csv");
+    CHECK_INT(c->record_limit_bytes, 5 * 1024 * 1024);
     CHECK_INT(c->ledger.keep_finished_ns, 3600 * WEIR_NS_PER_S);
     CHECK_INT(c->ledger.keep_journal_ns, 2 * 86400 * WEIR_NS_PER_S);
     CHECK_INT(c->ledger.keep_usage_ns, 3 * 86400 * WEIR_NS_PER_S);

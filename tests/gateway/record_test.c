@@ -27,6 +27,8 @@ static void rig_begin(struct rig *rig)
 static bool rig_open(struct rig *rig)
 {
     rig->config.record_file = rig->path;
+    if (rig->config.record_limit_bytes == 0)
+        rig->config.record_limit_bytes = UINT64_MAX;
     rig->g = (struct weir_gateway){.config = &rig->config, .loop = weir_loop_create()};
     rig->g.log = weir_log_open(NULL, rig->error, sizeof rig->error);
     CHECK(rig->g.loop && rig->g.log);
@@ -190,6 +192,36 @@ static void record__a_full_disk__loses_lines_says_so_and_goes_on_when_there_is_r
     rig_end(&rig);
 }
 
+static void record__at_its_limit__stops_and_says_at_its_end_what_it_lacks(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct weir_trace t;
+    struct stat about;
+    uint64_t written, dropped, lost = 0;
+    rig_begin(&rig);
+    rig.config.record_limit_bytes = 5000;
+    for (uint32_t run = 0; run < 2; run++) { /* the second finds it full */
+        CHECK_MSG(rig_open(&rig), "%s", rig.error);
+        record(&rig, 20);
+        dealt_with(&rig, 20, &written, &dropped);
+        record(&rig, 200);
+        dealt_with(&rig, 220, &written, &dropped);
+        record(&rig, 1);
+        dealt_with(&rig, 221, &written, &dropped);
+        CHECK(run == 0 ? dropped > 100 && written >= 20 : written == 0 || dropped > 100);
+        lost += dropped;
+        rig_close(&rig);
+        CHECK(stat(rig.path, &about) == 0 && about.st_size < 5000 + 400 * (run + 1));
+    }
+    load(&rig, &t);
+    CHECK_INT(t.facts.rows_dropped, lost);
+    CHECK_INT(t.count + lost, 2 * 221);
+    CHECK_INT(t.facts.rows_cut, 0);
+    weir_trace_free(&t);
+    rig_end(&rig);
+}
+
 /* A disk that does not answer: the buffer is bounded, and what does not fit is counted. */
 static void record__a_stuck_disk__drops_and_counts(void **state)
 {
@@ -204,7 +236,12 @@ static void record__a_stuck_disk__drops_and_counts(void **state)
     int ends[2];
     CHECK(bytes > 32 && bytes < 128);
     CHECK(log && pipe2(ends, O_CLOEXEC) == 0); /* nobody reads it yet */
-    CHECK(weir_log_record_start(log, ends[1], "pipe", "", weir_trace_dropped_line));
+    const struct weir_log_record pipe_end = {.fd = ends[1],
+                                             .name = "pipe",
+                                             .begin = "",
+                                             .room_bytes = UINT64_MAX,
+                                             .dropped = weir_trace_dropped_line};
+    CHECK(weir_log_record_start(log, &pipe_end));
     for (uint32_t i = 0; i < LINES; i++)
         weir_log_record(log, line, bytes);
     weir_log_record_counts(log, &written, &dropped);
@@ -236,6 +273,7 @@ int main(void)
         cmocka_unit_test(record__a_new_file__is_the_owners_alone_and_continued_by_the_next_run),
         cmocka_unit_test(record__files_that_are_not_its_own__are_refused_and_left_alone),
         cmocka_unit_test(record__a_full_disk__loses_lines_says_so_and_goes_on_when_there_is_room),
+        cmocka_unit_test(record__at_its_limit__stops_and_says_at_its_end_what_it_lacks),
         cmocka_unit_test(record__a_stuck_disk__drops_and_counts),
     };
     return cmocka_run_group_tests_name("gateway/record", tests, NULL, NULL);
