@@ -112,6 +112,10 @@ static void audit_pool(const struct weir_gate *g, uint32_t pool, uint32_t waitin
     if (!p->lanes)
         return;
     for (uint32_t lane = 0; lane < g->limits.lanes.lane_count; lane++) {
+        struct weir_gap_view gap;
+        weir_gap_view(p->gap, lane, &gap);
+        WEIR_INVARIANT(gap.backlogged ==
+                       weir_sched_tenants_ready(weir_lanes_sched(p->lanes, lane)));
         if (!p->parked_1[lane])
             continue;
         const struct gate_waiter *w = &g->waiters[p->parked_1[lane] - 1];
