@@ -191,6 +191,14 @@ static void run_defaults(uint64_t seed)
     c.policy = WEIR_SCHED_FIFO;
     c.limit = WEIR_LAB_LIMIT_REQUESTS;
     run_default("crowded, fifo, request limits", &c, seed);
+
+    static struct weir_lab_store store;
+    c.policy = WEIR_SCHED_VTC;
+    c.limit = WEIR_LAB_LIMIT_NONE;
+    weir_lab_default(&store, &c);
+    store.upstream.rules.permits = 400;
+    store.upstream.rules.adapt = (struct weir_adapt_rules){.min = 8, .start = 32};
+    run("crowded, adaptive", &store.scenario, seed);
 }
 
 /* Everything that the default scenario leaves out. */
@@ -215,7 +223,15 @@ static void run_odd(uint64_t seed)
         {.name = "school", .parent = WEIR_NONE, .granted_tok = 3000000},
         {.name = "class", .parent = 0, .granted_tok = 60000, .period_ns = 15 * WEIR_NS_PER_S},
     };
-    struct weir_lab_store store;
+    static struct weir_trace_entry trace[200];
+    static const uint32_t trace_tenants[] = {WEIR_NONE, 3};
+    for (uint32_t i = 0; i < WEIR_COUNT(trace); i++)
+        trace[i] = (struct weir_trace_entry){.arrival_ns = i * UINT64_C(271828182),
+                                             .tenant = i % 3 > 0,
+                                             .prompt_tok = 31 * i % 900,
+                                             .cached_tok = 7 * i % 100,
+                                             .output_tok = 17 * i % 500};
+    static struct weir_lab_store store;
     struct weir_lab_controls c = weir_lab_controls_default();
     weir_lab_default(&store, &c);
     struct weir_lab_scenario *s = &store.scenario;
@@ -225,6 +241,10 @@ static void run_odd(uint64_t seed)
     s->bin_ns = 50 * WEIR_NS_PER_MS; /* so that bins are folded */
     s->scopes = scopes;
     s->scope_count = WEIR_COUNT(scopes);
+    s->trace = trace;
+    s->trace_count = WEIR_COUNT(trace);
+    s->trace_tenants = trace_tenants;
+    s->trace_tenant_count = WEIR_COUNT(trace_tenants);
     struct weir_backend_rules *backend = &store.upstream.backend;
     backend->replicas = 2;
     backend->sequences = 12;
@@ -251,6 +271,7 @@ static void run_odd(uint64_t seed)
     store.tenants[2].rules.scope = 1;
     store.tenants[3].rules.weight = 7;
     store.tenants[3].is_stream = false;
+    store.tenants[3].arrivals = WEIR_LAB_TRACE;
     run("odd", s, seed);
 }
 
