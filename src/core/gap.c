@@ -185,8 +185,8 @@ static void arrive(const struct weir_gap *g, struct gap_lane *l, struct gap_row 
     l->backlogged++;
     r->served = 0;
     track(g, l, r, tenant);
-    if (!r->has_come &&
-        r->entry_1) /* new: it stands level with the least served, whoever dropped */
+    /* A new one stands level with the least served, whoever dropped before. */
+    if (!r->has_come && r->entry_1)
         l->entries[r->entry_1 - 1].refunds = 0;
     r->has_come = 1;
 }
@@ -204,6 +204,7 @@ static void leave(struct gap_lane *l, struct gap_row *r)
     r->entry_1 = 0;
 }
 
+/* And was not served at last: cancelled, moved away, suspended. */
 static void leave_unserved(struct gap_lane *l, struct gap_row *r)
 {
     leave(l, r);
@@ -224,6 +225,7 @@ static int64_t clamp_up(int64_t amount)
     return weir_min_i64(amount, AHEAD_MAX);
 }
 
+/* Work that counts for it, or comes off what counts. */
 static void row_grow(const struct weir_gap *g, struct gap_lane *l, struct gap_row *r,
                      int64_t amount)
 {
@@ -233,8 +235,8 @@ static void row_grow(const struct weir_gap *g, struct gap_lane *l, struct gap_ro
     r->served += amount;
     if (r->served < SERVED_MAX)
         return;
-    r->served -=
-        AHEAD_MAX; /* still far above where it came: only what was remembered is of no use */
+    /* It is still far above where it came; only what was remembered is of no use any more. */
+    r->served -= AHEAD_MAX;
     if (r->entry_1)
         l->entries[r->entry_1 - 1].since = g->slice + 1;
 }

@@ -22,7 +22,8 @@
  * senior. refunds_i: how far any tenant of the lane has fallen, since then, below what it had been
  * counted, per weight. Q: the quantum of drr-cost, one turn under drr, nothing under vtc. Both ends
  * count because either tenant may have been ahead when the window began. With exact estimates this
- * is at most 2 largest items per weight + Q. fifo has no bound.
+ * is at most 2 largest items per weight + Q, once both were dispatched since they came. fifo has no
+ * bound.
  *
  * A window in which any two are further apart than their bound is counted as *broken*. That is
  * never so while the scheduler is right: it is an alarm, not a warning.
