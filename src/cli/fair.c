@@ -2,6 +2,7 @@
 
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/lab_run.h"
 #include "cli/text.h"
 #include "gateway/config_value.h"
 
@@ -286,6 +287,31 @@ static bool run_one(struct fair_report *report, struct fair_outcome *o, struct w
     return true;
 }
 
+/* Of the bounds of all policies that count, how near the worst gap came. */
+static unsigned worst_percent(const struct fair_report *report)
+{
+    unsigned worst = 0;
+    for (uint32_t i = 0; i < report->count; i++)
+        for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++) {
+            const struct weir_fair_gap *gap = &report->outcomes[i].result.gaps[c];
+            if (!gap->is_bounded ||
+                fair_is_counterexample(report->setup, report->outcomes[i].policy))
+                continue;
+            uint64_t percent = weir_muldiv_floor(gap->gap, 100, gap->bound);
+            worst = percent > worst ? (unsigned)weir_min_u64(percent, 100000) : worst;
+        }
+    return worst;
+}
+
+static void show_progress(const struct fair_report *report, uint64_t seed)
+{
+    char text[160];
+    snprintf(text, sizeof text, "run %llu of %llu; nearest to a bound so far: %u %%",
+             (unsigned long long)(seed - report->setup->seed + 1),
+             (unsigned long long)report->setup->seeds, worst_percent(report));
+    lab_run_progress(text);
+}
+
 static int say_no_memory(void)
 {
     fprintf(stderr, "%s: out of memory: take fewer requests\n", FAIR_COMMAND);
@@ -309,9 +335,9 @@ static int run_all(struct fair_report *report, struct work *work)
         for (uint32_t i = 0; i < report->count; i++)
             if (!run_one(report, &report->outcomes[i], work, seed))
                 return say_no_memory();
-        cli_progress("runs", (int64_t)(seed - setup->seed + 1), false);
+        show_progress(report, seed);
     }
-    cli_progress("runs", (int64_t)setup->seeds, true);
+    lab_run_progress("");
     return CLI_DONE_STATUS;
 }
 

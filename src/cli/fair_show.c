@@ -286,20 +286,20 @@ static void print_gaps(const struct fair_report *r)
 
 static void print_formula(const struct fair_outcome *o, bool has_estimates)
 {
-    const char *returns = o->result.facts.returns && has_estimates ? " + P E" : "";
+    const char *late = o->result.facts.latecomers && has_estimates ? " + P E" : "";
     const char *twice = has_estimates ? " + 2 (2P-1) E" : "";
     switch (o->policy) {
     case WEIR_FAIR_VTC:
         printf("vtc: dispatched 2 L%s%s; delivered 2 P max(L, X)%s;\n"
                "     published 2 max(w_p L_in, w_q M)%s%s, M = P x largest (input + output)\n",
-               has_estimates ? " + 2 (P-1) E" : "", returns, returns,
-               has_estimates ? " + 2 P E" : "", returns);
+               has_estimates ? " + 2 (P-1) E" : "", late, late, has_estimates ? " + 2 P E" : "",
+               late);
         break;
     case WEIR_FAIR_DRR_COST:
         printf(
             "drr-cost: dispatched 2 L + Q%s%s; published 2 Max + Q%s%s;\n"
             "     delivered 2 P L more than dispatched, or 4 P max(L, X) + Q%s if that is less\n",
-            twice, returns, twice, returns, returns);
+            twice, late, twice, late, late);
         break;
     case WEIR_FAIR_DRR:
     case WEIR_FAIR_DRR_RESTARTING:
@@ -315,6 +315,7 @@ static void print_formula(const struct fair_outcome *o, bool has_estimates)
 static void print_formulas(const struct fair_report *r)
 {
     const struct weir_fair_facts *f = &r->outcomes[0].result.facts;
+    char input[CLI_AMOUNT_BYTES], request[CLI_AMOUNT_BYTES];
     char a[FAIR_AMOUNT_BYTES], b[FAIR_AMOUNT_BYTES], c[FAIR_AMOUNT_BYTES];
     puts("\nBounds (docs/bounds.md):");
     for (uint32_t i = 0; i < r->count; i++)
@@ -322,10 +323,11 @@ static void print_formulas(const struct fair_report *r)
     if (r->setup->seeds > 1)
         return;
     printf("P = %u %s, L = %s the largest work / weight, Max = %s the largest work,\n"
-           "L_in = %llu the largest input, M = P x %llu tokens",
+           "L_in = %s the largest input, M = P x %s tokens",
            r->setup->permits, plural(r->setup->permits, "permit", "permits"),
            fair_amount(f->used_max_uwork, a), fair_amount(f->item_max_uwork, b),
-           (unsigned long long)f->input_max_tok, (unsigned long long)f->request_max_tok);
+           cli_amount((int64_t)f->input_max_tok, input),
+           cli_amount((int64_t)f->request_max_tok, request));
     for (uint32_t i = 0; i < r->count; i++)
         if (r->outcomes[i].policy == WEIR_FAIR_DRR_COST)
             printf(", Q = %s the largest quantum",

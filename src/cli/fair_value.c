@@ -87,7 +87,7 @@ static bool read_rate(const char *text, struct fair_arrivals *arrivals, struct f
     struct weir_config_rate rate;
     if (!weir_value_rate(text, &rate))
         return say(error, "a rate is a number and a time (5/s, 300/m), not '%.60s'", text);
-    if (rate.count / WEIR_NS_PER_S > rate.per_ns / WEIR_NS_PER_S)
+    if (rate.count > rate.per_ns)
         return say(error, "the rate %.60s is more than 1,000,000,000 a second", text);
     arrivals->count = rate.count;
     arrivals->per_ns = rate.per_ns;

@@ -120,7 +120,7 @@ struct weir_fair_facts {
     uint64_t quantum_max_uwork;   /* Q: the largest running mean cost, for a weight of 1 */
     uint64_t error_max_uwork;     /* e: largest |used - charged| / weight */
     uint64_t turn_micro_requests; /* requests of a turn, of the scaled weight 1 */
-    uint64_t returns;             /* tenants that had run empty and came back */
+    uint64_t latecomers; /* times a tenant became backlogged while requests were in flight */
 };
 
 struct weir_fair_result {

@@ -1,7 +1,7 @@
 /* With P permits and, per weight (weights scaled so that the smallest is 1): L the largest work of a
  * request as used, X as charged, E the largest difference of the two, Q drr-cost's largest quantum.
- * R is P x E when a tenant ran empty and came back, else 0: a refund for what it had in flight may be
- * lost then, idleness being no credit.
+ * R is P x E when a tenant came while requests were in flight, else 0: it is placed by counters that
+ * hold their estimates, and a refund of its own may be lost, idleness being no credit.
  *
  *             dispatched                         delivered
  *   vtc       2 L + 2 (P - 1) E + R              2 P max(L, X) + R
@@ -69,23 +69,23 @@ static struct bounds in_work(const struct fair_bound *b, bool is_delivered)
     wide permits = b->plan->permits;
     wide used = f->used_max_uwork, charged = f->charged_max_uwork, error = f->error_max_uwork;
     wide larger = used > charged ? used : charged, quantum = f->quantum_max_uwork;
-    wide returned = f->returns ? permits * error : 0;
-    wide vtc_estimates = 2 * (permits - 1) * error + returned;
-    wide drr_estimates = 2 * (2 * permits - 1) * error + returned;
+    wide late = f->latecomers ? permits * error : 0;
+    wide vtc_estimates = 2 * (permits - 1) * error + late;
+    wide drr_estimates = 2 * (2 * permits - 1) * error + late;
     switch (b->plan->policy) {
     case WEIR_FAIR_VTC: {
         wide input = (wide)f->input_max_tok * WEIR_FAIR_WORK_INPUT;
         wide pool = permits * f->request_max_tok * WEIR_FAIR_WORK_OUTPUT;
-        wide paper = 2 * (input > pool ? input : pool) * WEIR_UWORK_PER_WORK + 2 * permits * error +
-                     returned;
+        wide paper =
+            2 * (input > pool ? input : pool) * WEIR_UWORK_PER_WORK + 2 * permits * error + late;
         if (is_delivered)
-            return (struct bounds){true, 2 * permits * larger + returned, paper};
+            return (struct bounds){true, 2 * permits * larger + late, paper};
         return (struct bounds){true, 2 * used + vtc_estimates, 0};
     }
     case WEIR_FAIR_DRR_COST: {
         wide dispatched = 2 * used + quantum + drr_estimates;
         wide in_flight = dispatched + 2 * permits * used;
-        wide whatever = 4 * permits * larger + quantum + returned;
+        wide whatever = 4 * permits * larger + quantum + late;
         if (is_delivered)
             return (struct bounds){true, in_flight < whatever ? in_flight : whatever, 0};
         return (struct bounds){true, dispatched,

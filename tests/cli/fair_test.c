@@ -150,7 +150,7 @@ static const struct row bad[] = {
     {"$W fair --estimates noisy:-5% 2>&1", 2, "noise is 0% to 100%"},
     {"$W fair --arrivals pisson:5/s 2>&1", 2, "did you mean 'poisson'?"},
     {"$W fair --arrivals poisson:0/s 2>&1", 2, "a rate is a number and a time"},
-    {"$W fair --arrivals even:2G/s 2>&1", 2, "more than 1,000,000,000 a second"},
+    {"$W fair --arrivals even:1.5G/s 2>&1", 2, "more than 1,000,000,000 a second"},
     {"$W fair --arrivals onoff:5/s:1s 2>&1", 2, "onoff needs a rate and two times"},
     {"$W fair --arrivals onoff:5/s:0s:1s 2>&1", 2, "not a time on"},
     {"$W fair --arrivals at:soon 2>&1", 2, "'soon' is not a time"},
