@@ -239,6 +239,9 @@ static void flow__spent_and_policy_queue__waits_for_the_window_in_order(void **s
     CHECK_INT(waiters_now(&p.sim), 2);
     sim_run(&p.sim, 10 * SECOND);
     CHECK_INT(waiters_now(&p.sim), 2);
+    struct weir_tenant_view view;
+    weir_flow_tenant_view(p.sim.flow, 0, p.sim.now_ns, &view);
+    CHECK_INT(view.longest_wait_ns, p.sim.now_ns - p.sim.requests[first].arrived_ns);
     CHECK(sim_run_dry(&p.sim, 100 * SECOND));
     CHECK_INT(p.sim.requests[first].first_dispatched_ns, 10001 * MS);
     CHECK_INT(p.sim.requests[second].refusal, WEIR_REFUSAL_NONE);
