@@ -299,7 +299,8 @@ static struct weir_lab_tenant to_tenant(const struct weir_config *config,
                                      .client = {.retries_max = t->client.retries,
                                                 .obeys_hint = t->client.obeys_hint,
                                                 .backoff_ns = t->client.backoff_ns,
-                                                .gives_up_ns = t->client.gives_up_ns}};
+                                                .gives_up_ns = t->client.gives_up_ns,
+                                                .tells_timeout = t->client.tells_timeout}};
     copy_name(tenant.name, t->name);
     return tenant;
 }
@@ -453,6 +454,7 @@ static void map_whole(const struct weir_config *config, struct lab_map *map)
                                    .run_ns = config->traffic.run_ns,
                                    .queue_wait_max_ns = limits->max_wait_ns,
                                    .first_byte_max_ns = first->timeouts.first_byte_ns,
+                                   .first_byte_whole_max_ns = first->timeouts.first_byte_whole_ns,
                                    .total_max_ns = first->timeouts.total_ns,
                                    .ledger_delay_ns = config->traffic.ledger_delay_ns,
                                    .bin_ns = config->traffic.bin_ns,

@@ -42,6 +42,7 @@ struct weir_config_client {
     bool obeys_hint;
     uint64_t backoff_ns;
     uint64_t gives_up_ns; /* 0: never */
+    bool tells_timeout;   /* gives_up_ns, to the gateway */
 };
 
 struct weir_config_burst {

@@ -76,6 +76,9 @@ static const struct weir_field client_fields[] = {
      .help = "Without a hint: so long, doubled each time up to 8 s, times 0.75 to 1."},
     {"gives_up", TIME(weir_config_client, gives_up_ns, MS, 24 * HOUR), .zero_is_off = true,
      .preset = "0", .help = "Without a first byte after so long it hangs up. 0: never."},
+    {"tells_timeout", BOOL(weir_config_client, tells_timeout), .preset = "true",
+     .help =
+         "It tells the gateway so (x-stainless-timeout), which refuses it in the queue before."},
 };
 static const struct weir_field_table client_table = {
     "traffic.tenants[].client", FIELDS(client_fields),

@@ -100,10 +100,11 @@ struct weir_lab_scenario {
     uint64_t traffic_ns; /* nobody sends anything new after that */
     uint64_t run_ns;     /* the run ends there at the latest; 0: when all is over */
     uint64_t queue_wait_max_ns;
-    uint64_t first_byte_max_ns; /* the gateway gives up on an answer; 0: never */
-    uint64_t total_max_ns;      /* for the call, counted from when the queue's time would be over */
-    uint64_t ledger_delay_ns;   /* a batch of the ledger takes so long; 0: it answers at once */
-    uint64_t bin_ns;            /* of the series; doubled as often as WEIR_LAB_BINS_MAX asks for */
+    uint64_t first_byte_max_ns;       /* the gateway gives up on a stream; 0: never */
+    uint64_t first_byte_whole_max_ns; /* ... on a whole answer */
+    uint64_t total_max_ns;    /* for the call, counted from when the queue's time would be over */
+    uint64_t ledger_delay_ns; /* a batch of the ledger takes so long; 0: it answers at once */
+    uint64_t bin_ns;          /* of the series; doubled as often as WEIR_LAB_BINS_MAX asks for */
     uint32_t waiters_max;
     uint64_t waiting_bytes_max; /* 0: no bound */
     uint32_t requests_max; /* alive on the clients' side, those between two tries included; more are

@@ -56,6 +56,7 @@ static void check_scenario(const struct weir_lab_scenario *s, struct weir_lab_pr
           "is 0: nobody could wait; choose 1 ms or more");
     check(p, check_time(s->queue_wait_max_ns), part, 0, "queue_wait", time);
     check(p, check_time(s->first_byte_max_ns), part, 0, "first_byte", time);
+    check(p, check_time(s->first_byte_whole_max_ns), part, 0, "first_byte_whole", time);
     check(p, s->total_max_ns > 0, part, 0, "total", "is 0: nothing could be answered");
     check(p, check_time(s->total_max_ns), part, 0, "total", time);
     check(p, check_time(s->ledger_delay_ns), part, 0, "ledger_delay", time);

@@ -121,6 +121,7 @@ void weir_lab_default(struct weir_lab_store *store, const struct weir_lab_contro
         .traffic_ns = 120 * WEIR_NS_PER_S,
         .queue_wait_max_ns = 60 * WEIR_NS_PER_S,
         .first_byte_max_ns = 120 * WEIR_NS_PER_S,
+        .first_byte_whole_max_ns = 600 * WEIR_NS_PER_S,
         .total_max_ns = 3600 * WEIR_NS_PER_S,
         .bin_ns = WEIR_NS_PER_S,
         .waiters_max = 2000, /* more than come in a minute, and little memory for a page */

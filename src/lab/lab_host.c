@@ -76,7 +76,8 @@ void lab_host_try(struct weir_lab *lab, struct lab_request *r)
 static void host_dispatch(struct weir_lab *lab, struct lab_request *r, const struct weir_effect *e)
 {
     struct lab_upstream *u = &lab->upstreams[e->upstream];
-    uint64_t first_byte_ns = lab->s->first_byte_max_ns;
+    uint64_t first_byte_ns = lab_rules(lab, r->tenant)->is_stream ? lab->s->first_byte_max_ns
+                                                                  : lab->s->first_byte_whole_max_ns;
     WEIR_INVARIANT(u->free_1 != 0); /* a place for each permit */
     r->upstream = e->upstream;
     r->place = u->free_1 - 1;

@@ -160,6 +160,7 @@ static void lab_map__every_setting__arrives(void **state)
     CHECK_INT(t->goal_wait_ns, 6 * WEIR_NS_PER_S);
     CHECK_INT(t->client.retries_max, 3);
     CHECK_INT(t->client.gives_up_ns, 8 * WEIR_NS_PER_S);
+    CHECK(t->client.tells_timeout);
     CHECK_INT(s->scope_count, 2); /* the unused one is left out */
     CHECK_STR(s->scopes[0].name, "c");
     CHECK_INT(s->scopes[0].period_ns, 5 * WEIR_NS_PER_S);

@@ -360,6 +360,7 @@ static void check_lab(const struct weir_config *c)
     CHECK(!t->client.obeys_hint);
     CHECK_INT(t->client.backoff_ns, 14 * WEIR_NS_PER_MS);
     CHECK_INT(t->client.gives_up_ns, 15 * WEIR_NS_PER_S);
+    CHECK(!t->client.tells_timeout);
     CHECK_INT(t[1].tenant_index, WEIR_NONE); /* not under tenants */
     CHECK_INT(t[1].arrivals, WEIR_CONFIG_ARRIVALS_CLOSED);
     CHECK_INT(t[1].users, 16);

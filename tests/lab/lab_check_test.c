@@ -44,6 +44,7 @@ static void whole_world(struct world *w)
     X(OF_SCENARIO, 0, "queue_wait", w->s.queue_wait_max_ns = 0)                                    \
     X(OF_SCENARIO, 0, "queue_wait", w->s.queue_wait_max_ns = UINT64_MAX)                           \
     X(OF_SCENARIO, 0, "first_byte", w->s.first_byte_max_ns = UINT64_MAX)                           \
+    X(OF_SCENARIO, 0, "first_byte_whole", w->s.first_byte_whole_max_ns = UINT64_MAX)               \
     X(OF_SCENARIO, 0, "total", w->s.total_max_ns = 0)                                              \
     X(OF_SCENARIO, 0, "total", w->s.total_max_ns = UINT64_MAX)                                     \
     X(OF_SCENARIO, 0, "ledger_delay", w->s.ledger_delay_ns = UINT64_MAX)                           \

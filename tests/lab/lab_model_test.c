@@ -469,6 +469,14 @@ static void first_byte_in_time__a_long_answer_is_left_alone(void **state)
     world_run(&run, &w.s, 1);
     CHECK_INT(run.r->tenants[0].finished, run.r->tenants[0].offered);
     world_free(&run);
+    w.tenants[0].is_stream = false; /* whole answers have a limit of their own */
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.r->tenants[0].finished, run.r->tenants[0].offered);
+    world_free(&run);
+    w.s.first_byte_whole_max_ns = 100 * WEIR_NS_PER_MS;
+    world_run(&run, &w.s, 1);
+    CHECK_INT(run.r->tenants[0].finished, 0);
+    world_free(&run);
 }
 
 static void total_too_long__the_answer_is_cut(void **state)

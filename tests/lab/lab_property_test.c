@@ -4,7 +4,7 @@
 static void any_setup__every_event__audited_and_added_up(void **state)
 {
     (void)state;
-    tape_check(__func__, lab_setup_any, 3000, 900);
+    tape_check(__func__, lab_setup_any, 2000, 900);
 }
 
 int main(void)

@@ -160,6 +160,7 @@ static void draw_world(struct tape *t, struct world *w)
         .queue_wait_max_ns = tape_between(t, 1, 60) * 100 * WEIR_NS_PER_MS,
         .first_byte_max_ns =
             tape_chance(t, 1, 4) ? tape_between(t, 1, 30) * 100 * WEIR_NS_PER_MS : 0,
+        .first_byte_whole_max_ns = tape_below(t, 3) * 2 * WEIR_NS_PER_S,
         .total_max_ns = tape_between(t, 1, 100) * 200 * WEIR_NS_PER_MS,
         .ledger_delay_ns =
             tape_chance(t, 1, 2) ? tape_between(t, 1, 2000) * WEIR_NS_PER_MS / 10 : 0,
