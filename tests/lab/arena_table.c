@@ -53,7 +53,7 @@ static void table_lab(const struct weir_trace *trace)
     table_begin("weir's core in the lab");
     for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
         struct arena_row row;
-        arena_run(trace, &rows[i].setup, &row);
+        arena_run(trace, &rows[i].setup, &row, NULL);
         table_row(rows[i].name, &row);
         fprintf(stderr, "%s: at most %u calls waited behind the gateway\n", rows[i].name,
                 row.backend_waiting_max);

@@ -146,7 +146,7 @@ static void arena_play(const struct weir_lab_scenario *s, struct arena_ends *end
 }
 
 void arena_run(const struct weir_trace *trace, const struct arena_setup *setup,
-               struct arena_row *row)
+               struct arena_row *row, struct weir_trace_entry **entries)
 {
     static struct weir_lab_tenant tenants[ARENA_TENANTS_MAX];
     uint32_t map[ARENA_TENANTS_MAX], tenant_count = trace->names_count[WEIR_TRACE_TENANT];
@@ -180,6 +180,10 @@ void arena_run(const struct weir_trace *trace, const struct arena_setup *setup,
     *row = (struct arena_row){0};
     arena_play(&s, &ends, row);
     arena_heavy(trace, heavy);
+    arena_must(ends.count == trace->count, "not every request ended once");
     arena_measure(ends.entries, ends.count, heavy, row);
-    free(ends.entries);
+    if (entries)
+        *entries = ends.entries;
+    else
+        free(ends.entries);
 }

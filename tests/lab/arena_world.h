@@ -34,8 +34,9 @@ void arena_heavy(const struct weir_trace *trace, bool heavy[static WEIR_LAB_TENA
 /* The row of entries that were measured or run. */
 void arena_measure(const struct weir_trace_entry *entries, size_t count,
                    const bool heavy[static WEIR_LAB_TENANTS_MAX], struct arena_row *row);
-/* Runs the trace in the lab. */
+/* Runs the trace in the lab. entries: NULL, or where the requests go in the order of their ends, as
+ * many as the trace has; the caller frees them. */
 void arena_run(const struct weir_trace *trace, const struct arena_setup *setup,
-               struct arena_row *row);
+               struct arena_row *row, struct weir_trace_entry **entries);
 
 #endif

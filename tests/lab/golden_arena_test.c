@@ -3,6 +3,8 @@
 #include "lab/arena_world.h"
 #include "support/check.h"
 
+#include <stdlib.h>
+
 static struct weir_trace trace;
 
 static int load(void **state)
@@ -23,7 +25,7 @@ static struct arena_row run(enum weir_sched_policy policy, uint32_t rpm)
 {
     struct arena_row row;
     const struct arena_setup setup = {policy, rpm};
-    arena_run(&trace, &setup, &row);
+    arena_run(&trace, &setup, &row, NULL);
     return row;
 }
 
@@ -127,6 +129,54 @@ static void arena__the_same_run_twice__is_the_same(void **state)
     CHECK(one.hash != run(WEIR_SCHED_DRR, 0).hash);
 }
 
+struct again {
+    struct weir_trace_entry entries[2000];
+    size_t count;
+};
+
+static bool take(void *ctx, const struct weir_trace_entry *entry)
+{
+    struct again *again = ctx;
+    again->entries[again->count++] = *entry;
+    return again->count < WEIR_COUNT(again->entries);
+}
+
+/* A run that is written down and read again measures as it did. */
+static void arena__a_run_as_a_recording__measures_the_same(void **state)
+{
+    (void)state;
+    static char text[2000 * WEIR_TRACE_LINE_BYTES];
+    static struct again again;
+    static struct weir_trace_entry scratch[2000];
+    const struct weir_trace_limits limits = {WEIR_LAB_TENANTS_MAX, WEIR_COUNT(scratch)};
+    const struct arena_setup setup = {WEIR_SCHED_VTC, 15}; /* some are refused */
+    struct weir_trace_entry *entries;
+    struct arena_row row;
+    struct weir_difference d;
+    arena_run(&trace, &setup, &row, &entries);
+    size_t used = weir_trace_header(0, text, sizeof text);
+    for (size_t i = 0; i < trace.count; i++)
+        used += weir_trace_line(&entries[i], trace.names[WEIR_TRACE_TENANT][entries[i].tenant],
+                                "standard", "", text + used, sizeof text - used);
+    free(entries);
+    void *mem = calloc(1, weir_trace_bytes(&limits));
+    CHECK(mem != NULL);
+    struct weir_trace_reader *r =
+        weir_trace_init(mem, weir_trace_bytes(&limits), &limits, NULL, take, &again);
+    CHECK(weir_trace_push(r, text, used) && weir_trace_finish(r));
+    CHECK_INT(again.count, trace.count);
+    weir_trace_settle(again.entries, scratch, again.count);
+    CHECK(!weir_difference_compute(again.entries, again.count,
+                                   weir_trace_names_count(r, WEIR_TRACE_TENANT),
+                                   &weir_difference_published, &d));
+    NEAR(d.max, row.difference.max, 1e-6);
+    NEAR(d.mean, row.difference.mean, 1e-6);
+    NEAR(d.run_s, row.difference.run_s, 1e-9);
+    CHECK_INT(d.served, row.difference.served);
+    CHECK_INT(d.refused, row.difference.refused);
+    free(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +184,7 @@ int main(void)
         cmocka_unit_test(arena__in_order_of_arrival__takes_and_waits_as_long_as_measured),
         cmocka_unit_test(arena__fair_policies__halve_the_difference_at_the_same_throughput),
         cmocka_unit_test(arena__request_limits__are_fair_only_by_refusing),
+        cmocka_unit_test(arena__a_run_as_a_recording__measures_the_same),
         cmocka_unit_test(arena__the_same_run_twice__is_the_same),
     };
     return cmocka_run_group_tests_name("lab/golden_arena", tests, load, unload);
