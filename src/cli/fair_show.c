@@ -261,19 +261,25 @@ static void gap_cells(struct cli_table *table, const struct fair_report *r,
 
 static void print_gaps(const struct fair_report *r)
 {
+    static const char *const titles[] = {"policy",    "counted as", "worst gap", "bound",
+                                         "published", "verdict",    "which",     "after dispatch",
+                                         "in time",   "seed"};
+    static const bool right[] = {false, false, true, true, true, false, false, false, false, true};
     bool has_seeds = r->setup->seeds > 1;
-    struct cli_table table = {
-        .titles = {"policy", "service counted as", "worst gap", "bound", "published", "verdict",
-                   "which", "after dispatch", "in time", "seed"},
-        .right = {false, false, true, true, true, false, false, false, false, true},
-        .columns = has_seeds ? 10 : 9};
+    size_t skipped = r->count == 1; /* one policy: named above */
+    struct cli_table table = {.columns = WEIR_COUNT(titles) - skipped - !has_seeds};
+    for (size_t i = 0; i < table.columns; i++) {
+        table.titles[i] = titles[i + skipped];
+        table.right[i] = right[i + skipped];
+    }
     for (uint32_t i = 0; i < r->count; i++) {
         const struct fair_outcome *o = &r->outcomes[i];
         for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++) {
             char text[CLI_AMOUNT_BYTES];
             if (!is_shown((enum weir_fair_count)c, &o->result.gaps[c]))
                 continue;
-            cli_table_add(&table, weir_fair_policy_name(o->policy));
+            if (!skipped)
+                cli_table_add(&table, weir_fair_policy_name(o->policy));
             gap_cells(&table, r, o, (enum weir_fair_count)c);
             if (has_seeds)
                 cli_table_add(&table, cli_amount((int64_t)o->gap_seeds[c], text));

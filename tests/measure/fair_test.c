@@ -335,18 +335,27 @@ static void fair__newcomer_beside_an_overestimate__within_the_term_for_estimates
     CHECK(!result.is_broken);
 }
 
-static void fair__restarting__broken_where_backlogs_last(void **state)
+static void fair__restarting_and_fifo__bounds_break_where_backlogs_last(void **state)
 {
     (void)state;
-    uint32_t broken = 0;
+    uint32_t broken = 0, fifo_worse = 0;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct weir_rng rng;
         weir_rng_seed(&rng, seed, 3);
         plan_draw(&plan, &rng, WEIR_FAIR_DRR_RESTARTING, PLAN_AT_START);
         run();
         broken += result.is_broken;
+        /* Nor would fifo keep what vtc must keep. */
+        plan.fair.policy = WEIR_FAIR_VTC;
+        run();
+        uint64_t bound = result.gaps[WEIR_FAIR_DELIVERED].published;
+        plan.fair.policy = WEIR_FAIR_FIFO;
+        run();
+        CHECK(!result.is_bounded && !result.is_broken);
+        fifo_worse += result.gaps[WEIR_FAIR_DISPATCHED].gap > bound;
     }
     CHECK_MSG(broken > 250, "%u of 300", broken);
+    CHECK_MSG(fifo_worse > 30, "%u of 300", fifo_worse);
 }
 
 /* ---- plans that cannot be run ---- */
@@ -426,7 +435,7 @@ int main(void)
         cmocka_unit_test(fair__any_plan__finds_the_gap_that_all_intervals_have),
         cmocka_unit_test(fair__any_plan__the_gateways_policies_keep_their_bounds),
         cmocka_unit_test(fair__newcomer_beside_an_overestimate__within_the_term_for_estimates),
-        cmocka_unit_test(fair__restarting__broken_where_backlogs_last),
+        cmocka_unit_test(fair__restarting_and_fifo__bounds_break_where_backlogs_last),
         cmocka_unit_test(fair__plans_that_cannot_be_run__named),
         cmocka_unit_test(fair__more_work_than_can_be_counted__named),
     };
