@@ -138,6 +138,10 @@ static void chance_config(struct sim *draw, struct chance *ch, struct sim_config
     ch->fault_permille = (uint32_t)pick(draw, 0, 700);
     ch->is_ledger_slow = odds(draw, 500);
     ch->ledger_out_permille = odds(draw, 300) ? 50 : 0;
+    for (uint32_t i = 0; i < c->upstream_count; i++)
+        if (odds(draw, 300))
+            c->upstreams[i].adapt = (struct weir_adapt_rules){.min = (uint32_t)pick(draw, 1, 3),
+                                                              .start = (uint32_t)pick(draw, 0, 4)};
 }
 
 static void chance_arrive(struct sim *sim)
