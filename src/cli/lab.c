@@ -40,7 +40,7 @@ static const struct cli_command lab_command = {
         "  weir lab overload --policy fifo --svg out.svg\n"
         "  weir lab --set traffic.batch.rate=6/s --set tenants.batch.weight=2\n"
         "  weir lab --diff scheduler=fifo scheduler=vtc --seeds 20\n"
-        "  weir lab overload --diff tenants.batch.lane=batch overload\n"
+        "  weir lab --diff request-limits token-limits\n"
         "  weir lab my-weir.yaml --trace requests.csv.gz       docs/lab.md, \"A file of your own\"",
     .help =
         "A file is a gateway's configuration with two parts more: traffic (who sends what) and "
@@ -379,10 +379,8 @@ int cli_lab(int argc, char **argv)
     if (parsed != CLI_GO)
         return parsed == CLI_DONE ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
     struct wish wish = {.args = &args};
-    if (value(&wish, "--list")) {
-        lab_setup_list();
-        return CLI_DONE_STATUS;
-    }
+    if (value(&wish, "--list"))
+        return lab_setup_list(value(&wish, "--json") != NULL);
     if (!read_wish(&wish))
         return CLI_USAGE_STATUS;
     if (!wish.is_difference && args.words_count > 1) {

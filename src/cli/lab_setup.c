@@ -1,6 +1,7 @@
 #include "cli/lab_setup.h"
 
 #include "cli/commands.h"
+#include "cli/text.h"
 #include "gateway/config_value.h"
 
 #include <ctype.h>
@@ -92,13 +93,22 @@ static void copy_about(char *to, size_t to_bytes, const char *text, size_t bytes
     snprintf(to, to_bytes, "%.*s", (int)weir_min_u64(length, to_bytes - 1), text + from);
 }
 
-void lab_setup_list(void)
+int lab_setup_list(bool as_json)
 {
+    json_t *list = json_array();
     for (size_t i = 0; i < lab_scenarios_count; i++) {
         char about[200];
         copy_about(about, sizeof about, lab_scenarios[i].text, lab_scenarios[i].bytes);
-        printf("%-16s %s\n", lab_scenarios[i].name, about);
+        if (!as_json)
+            printf("%-16s %s\n", lab_scenarios[i].name, about);
+        else
+            json_array_append_new(
+                list, json_pack("{s:s, s:s}", "name", lab_scenarios[i].name, "about", about));
     }
+    if (as_json)
+        return cli_print_json(list) ? CLI_DONE_STATUS : CLI_FAULT_STATUS;
+    json_decref(list);
+    return CLI_DONE_STATUS;
 }
 
 static void read_about(char *to, size_t to_bytes, const char *path)

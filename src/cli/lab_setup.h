@@ -46,7 +46,7 @@ WEIR_MUST_USE bool lab_setup_load(struct lab_setup *setup, const char *word,
                                   const struct lab_sets *sets, const struct weir_trace *trace);
 void lab_setup_free(struct lab_setup *setup);
 
-/* Prints the names of the scenarios and what each shows. */
-void lab_setup_list(void);
+/* Prints the names of the scenarios and what each shows; the exit status. */
+int lab_setup_list(bool as_json);
 
 #endif

@@ -321,6 +321,35 @@ static json_t *scopes_json(const struct lab_setup *setup, const struct weir_lab_
     return list;
 }
 
+/* The worst window of ten seconds of every lane in which two tenants waited all through one. */
+static json_t *gaps_json(const struct lab_setup *setup, const struct weir_lab_results *results)
+{
+    json_t *list = json_array();
+    for (uint32_t pool = 0; pool < setup->map->scenario.pool_count; pool++)
+        for (uint32_t lane = 0; lane < setup->map->scenario.lanes.lane_count; lane++) {
+            const struct weir_lab_gap_results *r = &results->gaps[pool][lane];
+            const struct weir_gap_window *w = &r->worst[WEIR_LAB_GAP_WINDOW];
+            if (r->worst_ns[WEIR_LAB_GAP_WINDOW] == 0)
+                continue;
+            bool has_bound = w->bound_uwork != WEIR_GAP_NO_BOUND;
+            enum weir_sched_policy policy = setup->map->pools[pool].policy;
+            json_array_append_new(
+                list,
+                json_pack(
+                    "{s:s, s:s, s:s, s:s, s:f, s:s, s:s, s:f, s:o, s:I, s:f, s:I}", "pool",
+                    setup->config->pools[pool].name, "lane", setup->config->lanes[lane].name,
+                    "scheduler", weir_sched_policy_name(policy), "unit",
+                    policy == WEIR_SCHED_DRR ? "requests" : "work", "until_s",
+                    (double)r->worst_ns[WEIR_LAB_GAP_WINDOW] / 1e9, "ahead",
+                    setup->map->tenants[w->ahead].name, "behind",
+                    setup->map->tenants[w->behind].name, "gap", (double)w->gap_uwork / 1e6, "bound",
+                    has_bound ? json_real((double)w->bound_uwork / 1e6) : json_null(), "compared",
+                    (json_int_t)w->compared, "jain", w->jain_ppm / 1e6, "windows_broken",
+                    (json_int_t)r->now.windows[WEIR_LAB_GAP_WINDOW].broken));
+        }
+    return list;
+}
+
 int lab_show_json(const struct lab_setup *setup, const struct lab_run *run)
 {
     static struct lab_figures figures;
@@ -335,12 +364,12 @@ int lab_show_json(const struct lab_setup *setup, const struct lab_run *run)
         json_object_set_new(whole, lab_whole_rows[w].key, lab_number(figures.whole[w]));
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)results->hash);
     return cli_print_json(json_pack(
-               "{s:s, s:s, s:s, s:s, s:I, s:b, s:f, s:I, s:s, s:o, s:o, s:o, s:o}", "scenario",
+               "{s:s, s:s, s:s, s:s, s:I, s:b, s:f, s:I, s:s, s:o, s:o, s:o, s:o, s:o}", "scenario",
                setup->name, "about", setup->about, "changes", setup->changes, "note", lab_note,
                "seed", (json_int_t)run->seed, "stopped", run->is_stopped, "end_s",
                (double)results->now_ns / 1e9, "events", (json_int_t)results->events, "hash", hash,
                "tenants", tenants, "all", figures_json(figures.tenants[count]), "run", whole,
-               "budgets", scopes_json(setup, results)))
+               "budgets", scopes_json(setup, results), "gaps", gaps_json(setup, results)))
                ? CLI_DONE_STATUS
                : CLI_FAULT_STATUS;
 }

@@ -54,6 +54,16 @@ static const struct {
     {"$W lab --list | cut -d' ' -f1 | tr '\\n' ' '", 0,
      "default adaptive budget failing lanes noisy overload request-limits retry-storm "
      "token-limits "},
+    {"cd $D; $W lab --help | sed -n 's/^  weir lab\\( --\\| [a-z-]* --\\| *the default "
+     "scenario\\)/\\1/p' | "
+     "grep -v my-weir | sed 's/the default scenario//; s/--seeds 20/--seeds 2/' > e; while read -r "
+     "l; do "
+     "$W lab $l > /dev/null || { echo \"no: $l\"; exit 1; }; done < e; wc -l < e",
+     0, "6\n"},
+    {"$W lab --list --json", 0, "\"name\": \"retry-storm\""},
+    {"$W lab overload --json", 0, "\"windows_broken\": 0"},
+    {"$W lab overload --json --policy drr", 0, "\"unit\": \"requests\""},
+    {"$W lab overload --json --policy fifo", 0, "\"bound\": null"},
     {"$W lab", 0, "Calculated by a deterministic synthetic model, not measured"},
     {MINI "$W lab $D/mini.yaml", 0, "\nx "},
     {MINI "$W lab $D/mini.yaml --policy fifo", 0, "with scheduler=fifo\n"},
