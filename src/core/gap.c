@@ -225,6 +225,14 @@ static int64_t clamp_up(int64_t amount)
     return weir_min_i64(amount, AHEAD_MAX);
 }
 
+static void note_drop(struct gap_lane *l, const struct gap_row *r)
+{
+    uint64_t drop = per_weight_ceil(r->drop, row_weight(r));
+    l->drop = weir_max_u64(l->drop, drop);
+    if (is_backlogged(r) && !r->entry_1)
+        l->drop_untracked = weir_max_u64(l->drop_untracked, drop);
+}
+
 /* Work that counts for it, or comes off what counts. */
 static void row_grow(const struct weir_gap *g, struct gap_lane *l, struct gap_row *r,
                      int64_t amount)
@@ -251,10 +259,7 @@ static void row_shrink(struct gap_lane *l, struct gap_row *r, int64_t amount)
         r->served -= counted;
     r->ahead = weir_max_i64(0, r->ahead - counted);
     r->drop = clamp_up(r->drop + counted);
-    uint64_t drop = per_weight_ceil(r->drop, row_weight(r));
-    l->drop = weir_max_u64(l->drop, drop);
-    if (is_backlogged(r) && !r->entry_1)
-        l->drop_untracked = weir_max_u64(l->drop_untracked, drop);
+    note_drop(l, r);
 }
 
 static int64_t charge_of(const struct gap_lane *l, uint64_t work_uwork)
@@ -279,7 +284,9 @@ void weir_gap_set_weight(struct weir_gap *g, uint32_t lane, uint32_t tenant, uin
     if (before == weight)
         return;
     r->weight = weight & 1023;
-    if (l->policy != WEIR_SCHED_DRR) { /* there a request is one, whatever the turn */
+    if (l->policy == WEIR_SCHED_DRR) {
+        note_drop(l, r); /* a request is one still, and of another share of a turn */
+    } else {
         r->ahead = reweigh(r->ahead, weight, before);
         r->drop = reweigh(r->drop, weight, before);
         r->served = reweigh(r->served, weight, before);

@@ -208,6 +208,9 @@ static void remember(const struct gap_twin *twin, struct history *h, uint64_t la
         for (uint32_t i = h->before[slice]; i < h->before[slice + 1]; i++) {
             const struct gap_twin_event *e = &twin->events[i];
             struct state before = h->at[e->tenant][i], after = before;
+            if (e->kind == GAP_TWIN_WEIGHT && e->amount != before.weight &&
+                twin->policy == WEIR_SCHED_DRR)
+                h->drop[slice] = most(h->drop[slice], drop_of(&h->at[e->tenant][i + 1]));
             if (e->kind != GAP_TWIN_PUT_BACK &&
                 (e->kind != GAP_TWIN_CORRECT || e->amount >= 0 || twin->policy == WEIR_SCHED_DRR))
                 continue;
