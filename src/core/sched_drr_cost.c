@@ -224,9 +224,11 @@ static void cost_put_back(struct weir_sched *s, uint32_t tenant, uint64_t work_u
     if (t->suspended)
         return;
     take_out(s, t, tenant);
-    /* Back from idleness it may have this item served in its lost turn, but nothing beyond. */
+    /* Back from idleness it stands as one that comes; its turn being over, it may have this item
+     * served in that, but nothing beyond. */
+    bool passed = sched_round_has_passed(&s->round, tenant);
     if (!in_order)
-        sched_counter_lift(t, weir_sub_sat_u64(s->granted, 1));
+        sched_counter_lift(t, passed ? weir_sub_sat_u64(s->granted, 1) : s->granted_prev);
     if (t->counter < s->granted)
         sched_round_due(&s->round, t, tenant);
     else

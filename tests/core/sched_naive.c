@@ -248,7 +248,8 @@ void sched_naive_put_back(struct sched_naive *n, uint32_t tenant, uint32_t item)
     }
     case WEIR_SCHED_DRR_COST:
         if (!was_ready)
-            lift(n, tenant, weir_sub_sat_u64(n->granted, 1));
+            lift(n, tenant,
+                 has_passed(n, tenant) ? weir_sub_sat_u64(n->granted, 1) : n->granted_prev);
         due_or_wait(n, tenant);
         return;
     case WEIR_SCHED_VTC:
