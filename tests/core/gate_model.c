@@ -505,6 +505,24 @@ static void do_pass_time(struct model *m)
     }
 }
 
+/* A tenant with nothing here is replaced by another in its place. */
+static void do_replace(struct model *m, uint32_t tenant)
+{
+    struct tenant *t = &m->tenant[tenant];
+    bool is_here = false;
+    for (uint32_t i = 0; i < SLOTS; i++)
+        is_here |= m->waiter[i].want.tenant == tenant && m->waiter[i].place != WEIR_GATE_NONE;
+    TAPE_CHECK(m->t, weir_gate_tenant_forget(m->g, tenant) == !is_here);
+    if (is_here)
+        return;
+    fund_open(&t->requests, &t->rules.requests, m->now_ns);
+    fund_open(&t->tokens, &t->rules.tokens, m->now_ns);
+    weir_gate_tenant_set(m->g, tenant, &t->rules, m->now_ns);
+    for (uint32_t pool = 0; pool < m->pools; pool++)
+        for (uint32_t lane = 0; lane < m->lanes; lane++)
+            sched_judge_weight(&m->judge[pool][lane], tenant, t->rules.weight);
+}
+
 static struct weir_rate draw_rate(struct tape *t, uint64_t capacity_min)
 {
     if (!tape_chance(t, 1, 3))
@@ -607,6 +625,8 @@ void gate_model_holds(struct tape *t)
             do_aside(m);
         } else if (deed < 54) {
             do_steady(m);
+        } else if (deed < 55) {
+            do_replace(m, (uint32_t)tape_below(t, TENANTS));
         } else {
             do_pass_time(m);
         }

@@ -53,6 +53,15 @@ void sched_judge_taken(struct sched_judge *j, uint32_t tenant, uint64_t work_uwo
         j->had_since[b][tenant] += unit(j, work_uwork);
 }
 
+static void note_error(struct sched_judge *j, uint32_t tenant, uint64_t work_uwork,
+                       uint64_t used_uwork)
+{
+    uint64_t error_uwork =
+        used_uwork > work_uwork ? used_uwork - work_uwork : work_uwork - used_uwork;
+    if (error_uwork > 0)
+        raise_to(&j->error, per_weight(j, tenant, error_uwork));
+}
+
 void sched_judge_ended(struct sched_judge *j, uint32_t tenant, uint64_t work_uwork,
                        uint64_t used_uwork, bool is_stale)
 {
@@ -61,9 +70,7 @@ void sched_judge_ended(struct sched_judge *j, uint32_t tenant, uint64_t work_uwo
         return;
     j->booked[tenant] += (judge_int)used_uwork - (judge_int)work_uwork;
     raise_to(&j->largest, per_weight(j, tenant, used_uwork));
-    raise_to(&j->error, per_weight(j, tenant,
-                                   used_uwork > work_uwork ? used_uwork - work_uwork
-                                                           : work_uwork - used_uwork));
+    note_error(j, tenant, work_uwork, used_uwork);
     j->has_stale |= is_stale && used_uwork < work_uwork;
 }
 
@@ -72,9 +79,26 @@ void sched_judge_put_back(struct sched_judge *j, uint32_t tenant, uint64_t work_
 {
     raise_to(&j->largest, per_weight(j, tenant, work_uwork));
     j->has_stale |= is_stale;
+    j->is_unmeasured = true;
     j->in_flight--;
     j->booked[tenant] -= unit(j, work_uwork);
     raise_to(&j->error, per_weight(j, tenant, work_uwork));
+}
+
+void sched_judge_will_use(struct sched_judge *j, uint32_t tenant, uint64_t work_uwork,
+                          uint64_t used_uwork)
+{
+    if (j->policy == WEIR_SCHED_DRR)
+        return;
+    note_error(j, tenant, work_uwork, used_uwork);
+    j->used.had[tenant] += used_uwork;
+    raise_to(&j->largest, per_weight(j, tenant, used_uwork));
+    raise_to(&j->item_largest[tenant], used_uwork);
+}
+
+void sched_judge_delivered(struct sched_judge *j, uint32_t tenant, uint64_t part_uwork)
+{
+    j->delivered.had[tenant] += part_uwork;
 }
 
 static judge_int lead(const struct sched_judge *j, uint32_t a, uint32_t b)
@@ -82,15 +106,27 @@ static judge_int lead(const struct sched_judge *j, uint32_t a, uint32_t b)
     return j->booked[a] * j->weight[b] - j->booked[b] * j->weight[a];
 }
 
+static judge_int measure_lead(const struct sched_judge *j, const struct sched_measure *m,
+                              uint32_t a, uint32_t b)
+{
+    return m->had[a] * j->weight[b] - m->had[b] * j->weight[a];
+}
+
 void sched_judge_weight(struct sched_judge *j, uint32_t tenant, uint32_t weight)
 {
-    j->is_reweighed |= j->in_flight > 0;
     j->weight[tenant] = weight;
+    j->is_reweighed |= j->in_flight > 0 || j->error > 0;
+    j->is_unmeasured |= j->in_flight > 0;
     j->is_first[tenant] = false;
     for (uint32_t i = 0; i < j->tenants; i++) {
         j->is_first[i] = false;
         j->lowest_lead[tenant][i] = lead(j, tenant, i);
         j->lowest_lead[i][tenant] = lead(j, i, tenant);
+        for (uint32_t k = 0; k < 2; k++) {
+            struct sched_measure *m = k == 0 ? &j->used : &j->delivered;
+            m->lowest_lead[tenant][i] = measure_lead(j, m, tenant, i);
+            m->lowest_lead[i][tenant] = measure_lead(j, m, i, tenant);
+        }
     }
 }
 
@@ -136,6 +172,46 @@ static void judge_gaps(struct sched_judge *j, struct tape *t, uint32_t b, bool c
     }
 }
 
+/* per_weight bounds what a got beyond b, since both wait. */
+static void judge_measure(struct sched_judge *j, struct tape *t, struct sched_measure *m,
+                          const char *name, uint32_t b, bool came, judge_int per_weight_most)
+{
+    for (uint32_t a = 0; a < j->tenants; a++) {
+        judge_int both = (judge_int)j->weight[a] * j->weight[b];
+        judge_int now = measure_lead(j, m, a, b);
+        if (came || !j->is_ready[a] || now < m->lowest_lead[a][b])
+            m->lowest_lead[a][b] = now;
+        TAPE_CHECK_MSG(t, now - m->lowest_lead[a][b] <= both * per_weight_most,
+                       "%s, %s: tenant %u got %g more per weight than %u; bound %g",
+                       weir_sched_policy_name(j->policy), name, a,
+                       (double)(now - m->lowest_lead[a][b]) / (double)both, b,
+                       (double)per_weight_most);
+    }
+}
+
+static void judge_measures(struct sched_judge *j, struct tape *t, uint32_t b, bool came)
+{
+    judge_int p = j->in_flight_most, e = j->error, l = j->largest, q = j->quantum_largest;
+    judge_int more = (j->has_stale ? p * e : 0) + ROUNDING;
+    if (j->is_unmeasured)
+        return;
+    switch (j->policy) {
+    case WEIR_SCHED_FIFO:
+    case WEIR_SCHED_DRR:
+        return;
+    case WEIR_SCHED_DRR_COST:
+        judge_measure(j, t, &j->used, "used", b, came,
+                      2 * l + q + (e > 0 ? (4 * p - 2) * e : 0) + more);
+        judge_measure(j, t, &j->delivered, "delivered", b, came, 4 * p * l + q + more);
+        return;
+    case WEIR_SCHED_VTC:
+        judge_measure(j, t, &j->used, "used", b, came,
+                      2 * l + (e > 0 ? (2 * p - 2) * e : 0) + more);
+        judge_measure(j, t, &j->delivered, "delivered", b, came, 2 * p * l + more);
+        return;
+    }
+}
+
 /* With exact estimates only: how much each other tenant may have before the first turn of b. */
 static judge_int first_bound(const struct sched_judge *j, uint32_t a)
 {
@@ -177,6 +253,7 @@ void sched_judge_look(struct sched_judge *j, struct tape *t, const bool *is_read
         if (!is_ready[b] || j->error > 0)
             j->is_first[b] = false;
         judge_gaps(j, t, b, came);
+        judge_measures(j, t, b, came || !is_ready[b]);
         if (j->is_first[b])
             judge_first(j, t, b);
     }

@@ -7,7 +7,8 @@
  * interval there is. The bounds are those of docs/bounds.md, to the unit. Weights may change:
  * intervals begin anew then.
  *
- * Also judged: how long a tenant that comes without debt waits for its first turn. */
+ * Work is also counted as it is used (when it is taken) and as it is delivered (while the call
+ * lasts), between tenants that both wait. Also judged: how long a tenant that comes without debt waits for its first turn. */
 #ifndef WEIR_TESTS_SCHED_JUDGE_H
 #define WEIR_TESTS_SCHED_JUDGE_H
 
@@ -17,6 +18,12 @@
 #define JUDGE_TENANTS_MAX 8u
 
 typedef __int128 judge_int;
+
+/* One way to count work, compared between tenants that both wait. */
+struct sched_measure {
+    judge_int had[JUDGE_TENANTS_MAX];
+    judge_int lowest_lead[JUDGE_TENANTS_MAX][JUDGE_TENANTS_MAX]; /* since both wait */
+};
 
 struct sched_judge {
     enum weir_sched_policy policy;
@@ -33,8 +40,11 @@ struct sched_judge {
     uint64_t item_largest[JUDGE_TENANTS_MAX]; /* the same, not per weight */
     uint64_t mean_x64, quantum_largest;       /* Q of drr-cost */
     uint32_t in_flight, in_flight_most;       /* P */
-    bool has_stale;    /* a refund came for a stale call: it may be lost in part */
-    bool is_reweighed; /* a weight was changed with calls out */
+    bool has_stale; /* a refund came for a stale call: it may be lost in part */
+    struct sched_measure used, delivered;
+    bool
+        is_unmeasured; /* of no more use: a call was put back, or is out across a change of weight */
+    bool is_reweighed; /* a weight was changed with calls out, or put back */
     /* Waiting for the first turn: what others had since this tenant came, while it waits for it. */
     bool is_first[JUDGE_TENANTS_MAX];
     judge_int had_since[JUDGE_TENANTS_MAX][JUDGE_TENANTS_MAX];
@@ -46,6 +56,11 @@ void sched_judge_init(struct sched_judge *j, enum weir_sched_policy policy, uint
 /* Each concerns one request of a tenant: taken; its call ended and used used_uwork or it was put
  * back. is_stale: since it was taken the tenant has come anew, or has another weight. */
 void sched_judge_taken(struct sched_judge *j, uint32_t tenant, uint64_t work_uwork);
+/* Said besides, if the measures of use and delivery are wanted: what the request just taken will
+ * use; and what was delivered of one that is out, all of it by its end. */
+void sched_judge_will_use(struct sched_judge *j, uint32_t tenant, uint64_t work_uwork,
+                          uint64_t used_uwork);
+void sched_judge_delivered(struct sched_judge *j, uint32_t tenant, uint64_t part_uwork);
 void sched_judge_ended(struct sched_judge *j, uint32_t tenant, uint64_t work_uwork,
                        uint64_t used_uwork, bool is_stale);
 void sched_judge_put_back(struct sched_judge *j, uint32_t tenant, uint64_t work_uwork,

@@ -15,7 +15,7 @@ enum use { USE_EXACT, USE_MORE, USE_LESS, USE_EITHER };
 
 struct call {
     uint32_t tenant, item;
-    uint64_t work;
+    uint64_t work, used, delivered;
     bool is_stale; /* since it was taken its tenant has come anew, or has another weight */
 };
 
@@ -24,7 +24,7 @@ struct model {
     struct weir_sched *s;
     enum weir_sched_policy policy;
     struct sched_judge judge;
-    bool is_exact;
+    bool is_exact, puts_back, reweighs;
     uint32_t tenants_now; /* that send */
     uint32_t calls_max;
     enum use use[TENANTS];
@@ -140,6 +140,18 @@ static void do_enqueue(struct model *m, uint32_t tenant, uint64_t work)
     weir_sched_enqueue(m->s, tenant, item, work);
 }
 
+static uint64_t draw_used(struct model *m, uint32_t tenant, uint64_t work)
+{
+    bool is_more = m->use[tenant] == USE_MORE;
+    if (m->use[tenant] == USE_EITHER)
+        is_more = tape_chance(m->t, 1, 2);
+    if (m->use[tenant] == USE_EXACT)
+        return work;
+    if (!is_more)
+        return work - tape_below(m->t, work);
+    return weir_min_u64(work * (1 + tape_below(m->t, 4)), (uint64_t)WEIR_SCHED_WORK_MAX_UWORK);
+}
+
 static void do_take(struct model *m)
 {
     struct weir_sched_choice peeked;
@@ -150,7 +162,10 @@ static void do_take(struct model *m)
     sched_judge_taken(&m->judge, taken.tenant, taken.work_uwork);
     fifo_cut(m, taken.tenant, 0);
     m->used[taken.item] = true;
-    m->calls[m->calls_now++] = (struct call){taken.tenant, taken.item, taken.work_uwork, false};
+    struct call *call = &m->calls[m->calls_now++];
+    *call = (struct call){.tenant = taken.tenant, .item = taken.item, .work = taken.work_uwork};
+    call->used = draw_used(m, call->tenant, call->work);
+    sched_judge_will_use(&m->judge, call->tenant, call->work, call->used);
 }
 
 static struct call call_cut(struct model *m, uint32_t place)
@@ -161,28 +176,25 @@ static struct call call_cut(struct model *m, uint32_t place)
     return call;
 }
 
-static uint64_t draw_used(struct model *m, const struct call *call)
-{
-    bool is_more = m->use[call->tenant] == USE_MORE;
-    if (m->use[call->tenant] == USE_EITHER)
-        is_more = tape_chance(m->t, 1, 2);
-    if (m->use[call->tenant] == USE_EXACT)
-        return call->work;
-    if (!is_more)
-        return call->work - tape_below(m->t, call->work);
-    return weir_min_u64(call->work * (1 + tape_below(m->t, 4)),
-                        (uint64_t)WEIR_SCHED_WORK_MAX_UWORK);
-}
-
 static void do_end(struct model *m)
 {
     if (m->calls_now == 0)
         return;
     struct call call = call_cut(m, (uint32_t)tape_below(m->t, m->calls_now));
-    uint64_t used = draw_used(m, &call);
-    sched_judge_ended(&m->judge, call.tenant, call.work, used, call.is_stale);
-    if (used != call.work)
-        weir_sched_correct(m->s, call.tenant, (int64_t)used - (int64_t)call.work);
+    sched_judge_delivered(&m->judge, call.tenant, call.used - call.delivered);
+    sched_judge_ended(&m->judge, call.tenant, call.work, call.used, call.is_stale);
+    if (call.used != call.work)
+        weir_sched_correct(m->s, call.tenant, (int64_t)call.used - (int64_t)call.work);
+}
+
+static void do_deliver(struct model *m)
+{
+    if (m->calls_now == 0)
+        return;
+    struct call *call = &m->calls[tape_below(m->t, m->calls_now)];
+    uint64_t rest = call->used - call->delivered, part = rest - rest / (1 + tape_below(m->t, 3));
+    call->delivered += part;
+    sched_judge_delivered(&m->judge, call->tenant, part);
 }
 
 static void do_put_back(struct model *m)
@@ -255,26 +267,41 @@ static void do_steady(struct model *m)
                 do_enqueue(m, i, draw_work(m, m->shape[i]));
         do_take(m);
         check_fairness(m);
+        if (times % 4 == 0)
+            do_deliver(m);
+        check_fairness(m);
         if (m->calls_now == m->calls_max)
             do_end(m);
         check_fairness(m);
     }
 }
 
-enum deed { ENQUEUE, TAKE, END, REMOVE, SUSPEND, RESUME, WEIGHT, FORGET, PUT_BACK, STEADY };
+enum deed {
+    ENQUEUE,
+    TAKE,
+    DELIVER,
+    END,
+    REMOVE,
+    SUSPEND,
+    RESUME,
+    WEIGHT,
+    FORGET,
+    PUT_BACK,
+    STEADY
+};
 
 static enum deed draw_deed(struct model *m)
 {
     static const uint8_t deeds[] = {ENQUEUE, ENQUEUE, ENQUEUE, ENQUEUE, TAKE,    TAKE,   TAKE,
-                                    TAKE,    TAKE,    TAKE,    END,     END,     END,    END,
+                                    TAKE,    TAKE,    TAKE,    DELIVER, END,     END,    END,
                                     END,     REMOVE,  SUSPEND, RESUME,  ENQUEUE, ENQUEUE};
     uint64_t rare = tape_below(m->t, 40);
     if (rare == 39)
-        return WEIGHT;
+        return m->reweighs ? WEIGHT : TAKE;
     if (rare == 38)
         return FORGET;
     if (rare >= 36)
-        return m->is_exact ? TAKE : PUT_BACK;
+        return m->puts_back ? PUT_BACK : TAKE;
     if (rare == 35)
         return STEADY;
     return (enum deed)deeds[tape_below(m->t, WEIR_COUNT(deeds))];
@@ -292,6 +319,9 @@ static void do_one(struct model *m)
     }
     case TAKE:
         do_take(m);
+        break;
+    case DELIVER:
+        do_deliver(m);
         break;
     case END:
         do_end(m);
@@ -330,6 +360,7 @@ static void reach_another_era(struct model *m, uint64_t takes)
         do_enqueue(m, 0, work);
         do_take(m);
         call_cut(m, 0);
+        sched_judge_delivered(&m->judge, 0, work);
         sched_judge_ended(&m->judge, 0, work, work, false);
     }
 }
@@ -337,6 +368,8 @@ static void reach_another_era(struct model *m, uint64_t takes)
 static void draw_setting(struct model *m)
 {
     m->is_exact = !tape_chance(m->t, 1, 3);
+    m->puts_back = !m->is_exact && tape_chance(m->t, 1, 2);
+    m->reweighs = tape_chance(m->t, 1, 2);
     m->tenants_now = 2 + (uint32_t)tape_below(m->t, TENANTS - 1);
     m->calls_max = 1 + (uint32_t)tape_below(m->t, CALLS_MAX);
     uint32_t shape = (uint32_t)tape_below(m->t, 4);
