@@ -3,7 +3,7 @@
 
 In blocks marked `console`, a line that begins with "$ " is a shell command; what follows, up to the next
 one, is what it printed. A block marked `yaml NAME` is a file of that name, which later commands find.
-Commands run in an empty folder with `weir` in the PATH and the test data as ./data. --write puts what is
+Commands run in an empty folder with `weir` in the PATH and the test data where a clone has them. --write puts what is
 printed now into the document."""
 import os
 import re
@@ -34,7 +34,8 @@ def main():
         lines = file.read().split("\n")
     out, at, differs = [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        os.symlink(os.path.abspath(data), os.path.join(folder, "data"))
+        os.mkdir(os.path.join(folder, "tests"))
+        os.symlink(os.path.abspath(data), os.path.join(folder, "tests", "data"))
         os.symlink(os.path.abspath(weir), os.path.join(folder, "weir"))
         env = dict(os.environ, PATH=folder + ":" + os.environ["PATH"], WEIR_STATE=folder)
         while at < len(lines):
