@@ -242,29 +242,46 @@ static int run_once(const struct wish *wish)
 
 /* ---- several ---- */
 
-/* Runs the seeds of a batch, fewer when the user has had enough. */
-static bool run_batch(const struct wish *wish, const struct lab_setup *setup,
-                      struct lab_figures *figures, struct lab_batch *batch)
+/* A batch under way: where its figures go. */
+struct batch_run {
+    const struct lab_setup *setup;
+    struct lab_figures *figures;
+};
+
+/* Runs the seeds of one setup or of two, seed by seed, so that what there is when the user has had enough
+ * is of both: then fewer. */
+static bool run_batches(const struct wish *wish, const struct batch_run *runs, uint32_t runs_count,
+                        uint32_t *seeds_done)
 {
     struct lab_run run = {0};
-    bool done = true;
-    *batch = (struct lab_batch){.setup = setup, .seed = wish->seed, .runs = figures};
-    for (uint32_t i = 0; i < wish->seeds && done && !lab_run_is_interrupted(); i++) {
+    bool goes_on = true, done = true;
+    *seeds_done = 0;
+    for (uint32_t i = 0; i < wish->seeds && goes_on; i++) {
         char text[160];
-        snprintf(text, sizeof text, "%s: seed %u of %u", setup->name, i + 1, wish->seeds);
+        snprintf(text, sizeof text, "seed %u of %u", i + 1, wish->seeds);
         lab_run_progress(text);
-        done =
-            lab_run_seed(&run, setup, wish->seed + i, wish->seeds > 1 ? NULL : setup->name, NULL);
-        if (done && !run.is_stopped) {
-            lab_figures_of(setup->map, run.results, run.entries, run.entries_count, &figures[i]);
-            batch->count++;
+        for (uint32_t k = 0; k < runs_count && goes_on; k++) {
+            done = lab_run_seed(&run, runs[k].setup, wish->seed + i,
+                                wish->seeds > 1 ? NULL : runs[k].setup->name, NULL);
+            goes_on = done && !run.is_stopped;
+            if (goes_on)
+                lab_figures_of(runs[k].setup->map, run.results, run.entries, run.entries_count,
+                               &runs[k].figures[i]);
         }
+        *seeds_done += goes_on;
     }
     lab_run_progress("");
     lab_run_free(&run);
-    if (done && batch->count < wish->seeds)
-        fprintf(stderr, "weir lab: stopped after %u of %u runs\n", batch->count, wish->seeds);
-    return done;
+    if (done && *seeds_done < wish->seeds)
+        fprintf(stderr, "weir lab: stopped after %u of %u seeds\n", *seeds_done, wish->seeds);
+    return done && *seeds_done > 0;
+}
+
+static struct lab_batch to_batch(const struct wish *wish, const struct batch_run *run,
+                                 uint32_t seeds_done)
+{
+    return (struct lab_batch){
+        .setup = run->setup, .seed = wish->seed, .count = seeds_done, .runs = run->figures};
 }
 
 static struct lab_figures *make_room(uint32_t seeds)
@@ -278,13 +295,15 @@ static struct lab_figures *make_room(uint32_t seeds)
 static int run_many(const struct wish *wish)
 {
     struct prepared prepared;
-    struct lab_batch batch;
-    struct lab_figures *figures = make_room(wish->seeds);
+    struct batch_run run = {.figures = make_room(wish->seeds)};
     const char *word = wish->args->words_count ? wish->args->words[0] : NULL;
+    uint32_t seeds_done;
     int status = CLI_FAULT_STATUS;
+    run.setup = &prepared.setup;
     if (!prepare(wish, word, NULL, &prepared)) {
         status = CLI_USAGE_STATUS;
-    } else if (figures && run_batch(wish, &prepared.setup, figures, &batch) && batch.count > 0) {
+    } else if (run.figures && run_batches(wish, &run, 1, &seeds_done)) {
+        struct lab_batch batch = to_batch(wish, &run, seeds_done);
         status = CLI_DONE_STATUS;
         if (wish->is_json)
             status = lab_show_many_json(&batch);
@@ -293,7 +312,7 @@ static int run_many(const struct wish *wish)
         else
             lab_show_many_table(&batch);
     }
-    free(figures);
+    free(run.figures);
     release(&prepared);
     return status;
 }
@@ -334,12 +353,9 @@ static bool prepare_side(const struct wish *wish, const char *base, const char *
     return prepare(wish, is_change ? base : side, is_change ? side : NULL, prepared);
 }
 
-static int show_difference(const struct wish *wish, struct lab_batch *a, struct lab_batch *b)
+static int show_difference(const struct wish *wish, const struct lab_batch *a,
+                           const struct lab_batch *b)
 {
-    if (a->count > b->count)
-        a->count = b->count; /* stopped in between: pairs only */
-    if (a->count == 0)
-        return CLI_FAULT_STATUS;
     if (wish->is_json)
         return lab_show_difference_json(a, b);
     if (wish->is_csv)
@@ -353,20 +369,22 @@ static int run_difference(const struct wish *wish)
 {
     struct sides sides;
     struct prepared prepared[2];
-    struct lab_batch batches[2];
-    struct lab_figures *figures[2] = {NULL, NULL};
+    struct batch_run runs[2] = {{.setup = &prepared[0].setup}, {.setup = &prepared[1].setup}};
+    uint32_t seeds_done;
     int status = CLI_USAGE_STATUS;
     memset(prepared, 0, sizeof prepared);
     if (read_sides(wish->args, &sides) && prepare_side(wish, sides.base, sides.a, &prepared[0]) &&
         prepare_side(wish, sides.base, sides.b, &prepared[1])) {
         status = CLI_FAULT_STATUS;
-        if ((figures[0] = make_room(wish->seeds)) && (figures[1] = make_room(wish->seeds)) &&
-            run_batch(wish, &prepared[0].setup, figures[0], &batches[0]) &&
-            run_batch(wish, &prepared[1].setup, figures[1], &batches[1]))
-            status = show_difference(wish, &batches[0], &batches[1]);
+        if ((runs[0].figures = make_room(wish->seeds)) &&
+            (runs[1].figures = make_room(wish->seeds)) && run_batches(wish, runs, 2, &seeds_done)) {
+            struct lab_batch a = to_batch(wish, &runs[0], seeds_done);
+            struct lab_batch b = to_batch(wish, &runs[1], seeds_done);
+            status = show_difference(wish, &a, &b);
+        }
     }
     for (int i = 0; i < 2; i++) {
-        free(figures[i]);
+        free(runs[i].figures);
         release(&prepared[i]);
     }
     return status;

@@ -461,6 +461,14 @@ static void lab__an_interrupt__shows_what_there_is(void **state)
                   "kill -INT $p; wait $p; s=$?; cat $D/o; exit $s"),
               0);
     CHECK_MSG(strstr(out, "Stopped before its end") && strstr(out, "app-1"), "%.300s", out);
+    /* Of many, those that are over: as many of each side. */
+    CHECK_INT(run("$W lab --diff scheduler=fifo scheduler=vtc --seeds 10000 > $D/o 2> $D/e & p=$!; "
+                  "for i in 1 2 3 4 5 6 7 8 9 10; do $W lab --seeds 2 > /dev/null; done; "
+                  "kill -INT $p; wait $p; s=$?; cat $D/e $D/o; exit $s"),
+              0);
+    CHECK_MSG(strstr(out, "stopped after ") && strstr(out, " of 10000 seeds") &&
+                  strstr(out, "app-1"),
+              "%.300s", out);
     /* The second ends it at once, within a second of the model's that takes long. */
     CHECK_INT(run("$W lab --set traffic.batch.rate=400k/s > /dev/null 2>&1 & p=$!; "
                   "while kill -INT $p 2> /dev/null; do :; done; wait $p"),
