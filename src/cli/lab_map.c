@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/config_rules.h"
+
 __attribute__((format(printf, 2, 3))) static bool fail(struct lab_map *map, const char *format, ...)
 {
     va_list arguments;
@@ -19,51 +21,7 @@ static void copy_name(char to[WEIR_LAB_NAME_BYTES], const char *from)
     snprintf(to, WEIR_LAB_NAME_BYTES, "%s", from);
 }
 
-static struct weir_rate to_rate(struct weir_config_rate rate, uint64_t capacity)
-{
-    return (struct weir_rate){.rate_micro_per_s = weir_config_rate_micro_per_s(rate),
-                              .capacity = capacity};
-}
-
-static enum weir_sched_policy to_policy(enum weir_config_policy policy)
-{
-    switch (policy) {
-    case WEIR_CONFIG_POLICY_FIFO:
-        return WEIR_SCHED_FIFO;
-    case WEIR_CONFIG_POLICY_DRR:
-        return WEIR_SCHED_DRR;
-    case WEIR_CONFIG_POLICY_DRR_COST:
-        return WEIR_SCHED_DRR_COST;
-    case WEIR_CONFIG_POLICY_VTC:
-        return WEIR_SCHED_VTC;
-    }
-    return WEIR_SCHED_VTC;
-}
-
 /* ---- upstreams and what stands behind them ---- */
-
-static struct weir_upstream_rules to_upstream_rules(const struct weir_config_upstream *u)
-{
-    const struct weir_config_breaker *b = &u->breaker;
-    uint64_t window_s = (b->window_ns + WEIR_NS_PER_S - 1) / WEIR_NS_PER_S;
-    return (struct weir_upstream_rules){
-        .permits = u->max_in_flight,
-        .requests = to_rate(u->rate, u->burst_req),
-        .tokens = to_rate(u->tokens, u->tokens_burst_tok),
-        .input = to_rate(u->input_tokens, u->input_tokens_burst_tok),
-        .output = to_rate(u->output_tokens, u->output_tokens_burst_tok),
-        .accounting = u->accounting == WEIR_CONFIG_ACCOUNTING_ANTHROPIC ? WEIR_ACCOUNTING_ANTHROPIC
-                                                                        : WEIR_ACCOUNTING_OPENAI,
-        .breaker = {.failures_in_row = b->failures,
-                    .failure_percent = b->failure_percent,
-                    .calls_min = b->calls_min,
-                    .window_s = (uint32_t)weir_min_u64(window_s, WEIR_BREAKER_WINDOW_MAX_S),
-                    .trials = b->trials,
-                    .cooldown_ns = b->cooldown_ns,
-                    .cooldown_max_ns = b->cooldown_max_ns},
-        .adapt = {.min = u->adaptive.min, .start = u->adaptive.start},
-        .fallback = u->fallback_index};
-}
 
 /* The backend of an upstream: its own, else the one without a name, else the usual one. */
 static const struct weir_config_backend *find_backend(const struct weir_config *config,
@@ -121,18 +79,11 @@ static bool map_upstreams(const struct weir_config *config, struct lab_map *map)
             return fail(map, "upstream '%.64s': a name has at most %d letters in the lab",
                         config->upstreams[i].name, WEIR_LAB_NAME_BYTES - 1);
         copy_name(map->upstreams[i].name, config->upstreams[i].name);
-        map->upstreams[i].rules = to_upstream_rules(&config->upstreams[i]);
+        map->upstreams[i].rules = weir_config_upstream_rules(config, i);
         map->upstreams[i].backend = to_backend_rules(find_backend(config, i), map->troubles[i]);
     }
-    for (uint32_t i = 0; i < config->pools_count; i++) {
-        const struct weir_config_pool *p = &config->pools[i];
-        map->pools[i] = (struct weir_pool_rules){.policy = to_policy(p->scheduler),
-                                                 .upstream_count = p->upstreams_count,
-                                                 .work_input = p->work_input,
-                                                 .work_output = p->work_output};
-        for (uint32_t k = 0; k < p->upstreams_count && k < WEIR_POOL_UPSTREAMS_MAX; k++)
-            map->pools[i].upstreams[k] = p->upstreams[k];
-    }
+    for (uint32_t i = 0; i < config->pools_count; i++)
+        map->pools[i] = weir_config_pool_rules(config, i);
     return true;
 }
 
@@ -155,19 +106,6 @@ static uint64_t period_ns(const struct weir_window_rule *window)
         break;
     }
     return window->seconds * WEIR_NS_PER_S;
-}
-
-static enum weir_exhausted_policy to_exhausted(enum weir_config_exhausted on_exhausted)
-{
-    switch (on_exhausted) {
-    case WEIR_CONFIG_EXHAUSTED_REFUSE:
-        return WEIR_EXHAUSTED_REFUSE;
-    case WEIR_CONFIG_EXHAUSTED_FALLBACK:
-        return WEIR_EXHAUSTED_FALLBACK;
-    case WEIR_CONFIG_EXHAUSTED_QUEUE:
-        return WEIR_EXHAUSTED_QUEUE;
-    }
-    return WEIR_EXHAUSTED_REFUSE;
 }
 
 /* The scope of the configuration as one of the scenario, its parents before it; those that nobody here
@@ -193,7 +131,7 @@ static uint32_t map_scope(const struct weir_config *config, struct lab_map *map,
         .parent = parent,
         .granted_tok = (uint64_t)c->granted_tok,
         .period_ns = length_ns <= WEIR_LAB_TIME_MAX_NS ? length_ns : 0,
-        .on_exhausted = to_exhausted(c->on_exhausted),
+        .on_exhausted = weir_config_exhausted_policy(c),
         .fallback_pool =
             c->fallback_index == WEIR_NONE ? 0 : config->upstreams[c->fallback_index].pool_index,
         .fallback_scope = WEIR_NONE};
@@ -211,24 +149,11 @@ static uint32_t map_scope(const struct weir_config *config, struct lab_map *map,
 static bool to_tenant_rules(const struct weir_config *config, struct lab_map *map, uint32_t *places,
                             uint32_t index, struct weir_tenant_rules *rules)
 {
-    *rules = (struct weir_tenant_rules){.weight = 1,
-                                        .lane = config->lane_default,
-                                        .waiters_max = config->limits.waiters_per_tenant,
-                                        .scope = WEIR_NONE};
-    if (index == WEIR_NONE)
+    const struct weir_config_tenant *c = index == WEIR_NONE ? NULL : &config->tenants[index];
+    *rules = weir_config_tenant_rules(config, c);
+    if (!c || c->scope_index == WEIR_NONE)
         return true;
-    const struct weir_config_tenant *c = &config->tenants[index];
-    rules->weight = c->weight;
-    rules->lane = c->lane_index;
-    rules->requests = to_rate(c->limits.requests, c->limits.burst_req);
-    rules->tokens = to_rate(c->limits.tokens, c->limits.tokens_burst_tok);
-    rules->refuse_over = c->limits.over == WEIR_CONFIG_OVER_REFUSE;
-    rules->paused = c->is_paused;
-    if (c->scope_index == WEIR_NONE)
-        return true;
-    const struct weir_config_scope *scope = &config->scopes[c->scope_index];
-    rules->strict = scope->is_strict;
-    rules->overrun_cuts = scope->on_overrun == WEIR_CONFIG_OVERRUN_CUT;
+    weir_config_scope_rules(&config->scopes[c->scope_index], rules);
     rules->scope = map_scope(config, map, places, c->scope_index);
     if (rules->scope == WEIR_NONE)
         return fail(map, "tenant '%s' brings the budgets above %d; the lab knows no more", c->name,
@@ -460,18 +385,14 @@ static void map_whole(const struct weir_config *config, struct lab_map *map)
                                    .bin_ns = config->traffic.bin_ns,
                                    .waiters_max = limits->waiters,
                                    .waiting_bytes_max = limits->waiting_bytes,
-                                   .lanes = {.lane_count = config->lanes_count},
-                                   .model = {.output_default_tok = first->output_limit_tok,
-                                             .image_tok = first->image_tok,
-                                             .file_tok = first->file_tok},
+                                   .lanes = weir_config_lane_rules(config),
+                                   .model = weir_config_model_rules(config, first->pool_index),
                                    .upstreams = map->upstreams,
                                    .upstream_count = config->upstreams_count,
                                    .pools = map->pools,
                                    .pool_count = config->pools_count,
                                    .tenants = map->tenants,
                                    .scopes = map->scopes};
-    for (uint32_t i = 0; i < config->lanes_count && i < WEIR_LANES_MAX; i++)
-        map->scenario.lanes.floor_percent[i] = config->lanes[i].floor_percent;
 }
 
 /* What the model's own check finds, in the words of the file. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gateway/config_rules.h"
 #include "gateway/state.h"
 
 /* All zero: nobody spoke of it. */
@@ -23,20 +24,12 @@ static uint32_t budget_fallback_scope(struct weir_gateway *g, uint32_t upstream)
 static bool budget_take(struct weir_gateway *g, const struct weir_config_scope *from,
                         struct weir_budget_scope *scope)
 {
-    switch (from->on_exhausted) {
-    case WEIR_CONFIG_EXHAUSTED_REFUSE:
-        scope->policy = WEIR_EXHAUSTED_REFUSE;
+    scope->policy = weir_config_exhausted_policy(from);
+    if (scope->policy != WEIR_EXHAUSTED_FALLBACK)
         return true;
-    case WEIR_CONFIG_EXHAUSTED_FALLBACK:
-        scope->policy = WEIR_EXHAUSTED_FALLBACK;
-        scope->fallback_upstream = from->fallback_index;
-        scope->fallback_scope = budget_fallback_scope(g, from->fallback_index);
-        return scope->fallback_scope != WEIR_NONE;
-    case WEIR_CONFIG_EXHAUSTED_QUEUE:
-        scope->policy = WEIR_EXHAUSTED_QUEUE;
-        return true;
-    }
-    return false;
+    scope->fallback_upstream = from->fallback_index;
+    scope->fallback_scope = budget_fallback_scope(g, from->fallback_index);
+    return scope->fallback_scope != WEIR_NONE;
 }
 
 bool weir_budget_open(struct weir_gateway *g, char *error_text, size_t error_bytes)

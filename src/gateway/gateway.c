@@ -14,6 +14,7 @@
 
 #include "gateway/admin.h"
 #include "gateway/budget.h"
+#include "gateway/config_rules.h"
 #include "gateway/rollover.h"
 #include "gateway/state.h"
 #include "net/stream.h"
@@ -27,57 +28,9 @@ weir_gateway_ready_fn *weir_gateway_ready;
 
 /* ---- the flow, from the configuration ---- */
 
-static struct weir_rate gateway_rate(struct weir_config_rate rate, uint64_t burst)
-{
-    return (struct weir_rate){weir_config_rate_micro_per_s(rate), burst};
-}
-
-static enum weir_sched_policy gateway_policy(enum weir_config_policy policy)
-{
-    switch (policy) {
-    case WEIR_CONFIG_POLICY_FIFO:
-        return WEIR_SCHED_FIFO;
-    case WEIR_CONFIG_POLICY_DRR:
-        return WEIR_SCHED_DRR;
-    case WEIR_CONFIG_POLICY_DRR_COST:
-        return WEIR_SCHED_DRR_COST;
-    case WEIR_CONFIG_POLICY_VTC:
-        return WEIR_SCHED_VTC;
-    }
-    return WEIR_SCHED_VTC;
-}
-
-static void gateway_set_upstream(struct weir_gateway *g, uint32_t i, uint64_t now_ns)
-{
-    const struct weir_config_upstream *u = &g->config->upstreams[i];
-    struct weir_upstream_rules rules = {
-        .permits = u->max_in_flight,
-        .adapt = {.min = u->adaptive.min, .start = u->adaptive.start},
-        .requests = gateway_rate(u->rate, u->burst_req),
-        .tokens = gateway_rate(u->tokens, u->tokens_burst_tok),
-        .input = gateway_rate(u->input_tokens, u->input_tokens_burst_tok),
-        .output = gateway_rate(u->output_tokens, u->output_tokens_burst_tok),
-        .accounting = u->accounting == WEIR_CONFIG_ACCOUNTING_ANTHROPIC ? WEIR_ACCOUNTING_ANTHROPIC
-                                                                        : WEIR_ACCOUNTING_OPENAI,
-        .breaker = {.failures_in_row = u->breaker.failures,
-                    .failure_percent = u->breaker.failure_percent,
-                    .calls_min = u->breaker.calls_min,
-                    .window_s =
-                        (uint32_t)((u->breaker.window_ns + WEIR_NS_PER_S - 1) / WEIR_NS_PER_S),
-                    .cooldown_ns = u->breaker.cooldown_ns,
-                    .cooldown_max_ns = u->breaker.cooldown_max_ns,
-                    .trials = u->breaker.trials},
-        .fallback = u->fallback_index};
-    weir_flow_upstream_set(g->flow, i, &rules, now_ns);
-}
-
 void weir_gateway_model(struct weir_gateway *g, uint32_t model, uint32_t pool)
 {
-    const struct weir_config_upstream *u =
-        &g->config->upstreams[g->config->pools[pool].upstreams[0]];
-    const struct weir_model_rules rules = {.output_default_tok = u->output_limit_tok,
-                                           .image_tok = u->image_tok,
-                                           .file_tok = u->file_tok};
+    const struct weir_model_rules rules = weir_config_model_rules(g->config, pool);
     if (model < g->models_set)
         return;
     g->models_set = model + 1; /* indices are given in order */
@@ -103,9 +56,7 @@ static bool gateway_make_flow(struct weir_gateway *g)
                                             .models_max = GATEWAY_MODELS_MAX,
                                             .waiters_max = c->limits.waiters,
                                             .waiting_bytes_max = c->limits.waiting_bytes};
-    struct weir_lane_rules lanes = {.lane_count = c->lanes_count};
-    for (uint32_t i = 0; i < c->lanes_count && i < WEIR_LANES_MAX; i++)
-        lanes.floor_percent[i] = c->lanes[i].floor_percent;
+    const struct weir_lane_rules lanes = weir_config_lane_rules(c);
     g->flow_bytes = weir_flow_bytes(&limits, c->pools_count, c->upstreams_count, &lanes);
     g->flow_memory = mmap(NULL, g->flow_bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -115,16 +66,12 @@ static bool gateway_make_flow(struct weir_gateway *g)
     }
     g->flow = weir_flow_init(g->flow_memory, g->flow_bytes, &limits, c->pools_count,
                              c->upstreams_count, &lanes);
-    for (uint32_t i = 0; i < c->upstreams_count; i++)
-        gateway_set_upstream(g, i, now_ns);
+    for (uint32_t i = 0; i < c->upstreams_count; i++) {
+        const struct weir_upstream_rules rules = weir_config_upstream_rules(c, i);
+        weir_flow_upstream_set(g->flow, i, &rules, now_ns);
+    }
     for (uint32_t i = 0; i < c->pools_count; i++) {
-        const struct weir_config_pool *p = &c->pools[i];
-        struct weir_pool_rules rules = {.policy = gateway_policy(p->scheduler),
-                                        .upstream_count = p->upstreams_count,
-                                        .work_input = p->work_input,
-                                        .work_output = p->work_output};
-        for (uint32_t k = 0; k < p->upstreams_count && k < WEIR_POOL_UPSTREAMS_MAX; k++)
-            rules.upstreams[k] = p->upstreams[k];
+        const struct weir_pool_rules rules = weir_config_pool_rules(c, i);
         weir_flow_pool_set(g->flow, i, &rules);
     }
     weir_gateway_model(g, WEIR_MODEL_OTHER, 0);

@@ -1,3 +1,4 @@
+#include "gateway/config_rules.h"
 #include "gateway/state.h"
 
 #include <openssl/crypto.h>
@@ -128,11 +129,6 @@ static void digest_remove(struct weir_tenancy *t, const uint8_t digest[TENANCY_D
 
 /* ---- entries ---- */
 
-static struct weir_rate tenancy_rate(struct weir_config_rate rate, uint64_t burst)
-{
-    return (struct weir_rate){weir_config_rate_micro_per_s(rate), burst};
-}
-
 /* The place of a key's tenant. Unknown means no: one whose budget is not there has none to spend from,
  * rather than all of it. A lane that is not there is the default one: it decides nothing but order. */
 static struct tenancy_place tenancy_place(const struct weir_config *config,
@@ -155,19 +151,9 @@ static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
                               const struct weir_config_tenant *c, const struct tenancy_place *place,
                               uint64_t now_ns)
 {
-    struct weir_tenant_rules rules = {.weight = 1,
-                                      .lane = t->config->lane_default,
-                                      .waiters_max = t->config->limits.waiters_per_tenant};
-    uint32_t scope = WEIR_NONE;
-    if (c) {
-        rules.weight = c->weight;
-        rules.lane = c->lane_index;
-        rules.requests = tenancy_rate(c->limits.requests, c->limits.burst_req);
-        rules.tokens = tenancy_rate(c->limits.tokens, c->limits.tokens_burst_tok);
-        rules.refuse_over = c->limits.over == WEIR_CONFIG_OVER_REFUSE;
-        rules.paused = c->is_paused;
-        scope = c->scope_index;
-    } else if (place) {
+    struct weir_tenant_rules rules = weir_config_tenant_rules(t->config, c);
+    uint32_t scope = c ? c->scope_index : WEIR_NONE;
+    if (!c && place) {
         rules.weight = place->weight;
         rules.lane = place->lane;
         rules.paused = place->is_without;
@@ -175,8 +161,7 @@ static void tenancy_tell_flow(struct weir_tenancy *t, uint32_t tenant,
     }
     if (scope != WEIR_NONE) {
         rules.scope = weir_gateway_scope(t->g, scope);
-        rules.strict = t->config->scopes[scope].is_strict;
-        rules.overrun_cuts = t->config->scopes[scope].on_overrun == WEIR_CONFIG_OVERRUN_CUT;
+        weir_config_scope_rules(&t->config->scopes[scope], &rules);
     } else {
         rules.scope = weir_gateway_tenant_scope(t->g, t->entries[tenant].name);
         if (tenant == WEIR_TENANT_OVERFLOW)
