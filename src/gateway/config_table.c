@@ -1,5 +1,6 @@
 #include "gateway/config_table.h"
 
+#include "core/breaker.h"
 #include "gateway/config_fields.h"
 #include "gateway/config_value.h"
 
@@ -37,6 +38,8 @@ static const struct weir_field_choice lapse_choices[] = {{"charge", WEIR_CONFIG_
 
 static const struct weir_field_choice exhausted_status_choices[] = {{"402", 402}, {"429", 429}};
 
+#define BREAKER_WINDOW_MAX_NS (WEIR_NS_PER_S * WEIR_BREAKER_WINDOW_MAX_S)
+
 static const struct weir_field breaker_fields[] = {
     {"failures", U32(weir_config_breaker, failures, 0, 1000), .preset = "5",
      .help = "Failures in a row that open it: connect errors, timeouts to the first byte, 5xx. "
@@ -45,7 +48,7 @@ static const struct weir_field breaker_fields[] = {
      .help = "Share of failed calls in the window that opens it. 0 switches this rule off."},
     {"calls", U32(weir_config_breaker, calls_min, 1, 1000000), .preset = "20",
      .help = "Calls the window must hold before the share is judged. 1 lets a single call decide."},
-    {"window", TIME(weir_config_breaker, window_ns, S, HOUR), .preset = "30s",
+    {"window", TIME(weir_config_breaker, window_ns, S, BREAKER_WINDOW_MAX_NS), .preset = "30s",
      .help = "Length of the window of that share."},
     {"cooldown", TIME(weir_config_breaker, cooldown_ns, 100 * MS, HOUR), .preset = "15s",
      .help = "How long it stays open after the first trip; doubles on repeated trips."},

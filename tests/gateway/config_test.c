@@ -158,6 +158,8 @@ static const struct {
      "4:42: cooldown_max is shorter than cooldown\n"},
     {UP "  breaker: {trials: 0}\n",
      "4:21: trials must be a whole number between 1 and 64, not '0'\n"},
+    {UP "  breaker: {window: 61s}\n",
+     "4:21: window must be a duration (250ms, 5s, 10m, 1h) between 1s and 1m, not '61s'\n"},
     {UP "  fallback: b\n", "4:13: there is no upstream 'b'\n"},
     {UP "  fallback: a\n", "4:13: fallbacks go round in a circle: 'a' comes back to itself\n"},
     {UP "  fallback: b\n- name: b\n  url: http://h\n  fallback: c\n- {name: c, url: 'http://h', "
