@@ -8,6 +8,34 @@
  *   UNAVAILABLE  refused: what is not known is not sent */
 #include "core/flow_private.h"
 
+enum weir_reserve_answer weir_flow_reserve_answer(enum weir_ledger_result result)
+{
+    switch (result) {
+    case WEIR_LEDGER_HELD:
+    case WEIR_LEDGER_SAME:
+        return WEIR_RESERVE_HELD;
+    case WEIR_LEDGER_BUSY:
+        return WEIR_RESERVE_BUSY;
+    case WEIR_LEDGER_EXHAUSTED:
+        return WEIR_RESERVE_EXHAUSTED;
+    case WEIR_LEDGER_NEVER:
+        return WEIR_RESERVE_NEVER;
+    case WEIR_LEDGER_SETTLED:
+    case WEIR_LEDGER_VOIDED:
+    case WEIR_LEDGER_LATE:
+    case WEIR_LEDGER_UNMATCHED:
+    case WEIR_LEDGER_DONE:
+    case WEIR_LEDGER_FINISHED:
+    case WEIR_LEDGER_CONFLICT:
+    case WEIR_LEDGER_UNKNOWN:
+    case WEIR_LEDGER_FULL:
+    case WEIR_LEDGER_BAD:
+    case WEIR_LEDGER_UNAVAILABLE:
+        return WEIR_RESERVE_UNAVAILABLE;
+    }
+    return WEIR_RESERVE_UNAVAILABLE;
+}
+
 void flow_reserve_ask(struct weir_flow *f, struct flow_request *r)
 {
     WEIR_INVARIANT(r->hold == FLOW_HOLD_NONE);

@@ -11,34 +11,6 @@
 
 #define EFFECTS_ANSWERS_AT_ONCE 64
 
-static enum weir_reserve_answer effects_reserve_answer(enum weir_ledger_result result)
-{
-    switch (result) {
-    case WEIR_LEDGER_HELD:
-    case WEIR_LEDGER_SAME:
-        return WEIR_RESERVE_HELD;
-    case WEIR_LEDGER_BUSY:
-        return WEIR_RESERVE_BUSY;
-    case WEIR_LEDGER_EXHAUSTED:
-        return WEIR_RESERVE_EXHAUSTED;
-    case WEIR_LEDGER_NEVER:
-        return WEIR_RESERVE_NEVER;
-    case WEIR_LEDGER_SETTLED:
-    case WEIR_LEDGER_VOIDED:
-    case WEIR_LEDGER_LATE:
-    case WEIR_LEDGER_UNMATCHED:
-    case WEIR_LEDGER_DONE:
-    case WEIR_LEDGER_FINISHED:
-    case WEIR_LEDGER_CONFLICT:
-    case WEIR_LEDGER_UNKNOWN:
-    case WEIR_LEDGER_FULL:
-    case WEIR_LEDGER_BAD:
-    case WEIR_LEDGER_UNAVAILABLE:
-        return WEIR_RESERVE_UNAVAILABLE;
-    }
-    return WEIR_RESERVE_UNAVAILABLE;
-}
-
 static void effects_reserved(struct weir_gateway *g, uint64_t request,
                              enum weir_reserve_answer answer, uint32_t scope, uint64_t now_ns)
 {
@@ -158,10 +130,10 @@ static void effects_answer(struct weir_gateway *g, const struct weir_store_answe
 {
     switch (a->kind) {
     case WEIR_LEDGER_RESERVE:
-        effects_reserved(g, a->tag, effects_reserve_answer(a->result), a->scope, now_ns);
+        effects_reserved(g, a->tag, weir_flow_reserve_answer(a->result), a->scope, now_ns);
         return;
     case WEIR_LEDGER_EXTEND:
-        weir_flow_extended(g->flow, a->tag, effects_reserve_answer(a->result), a->scope, now_ns);
+        weir_flow_extended(g->flow, a->tag, weir_flow_reserve_answer(a->result), a->scope, now_ns);
         return;
     case WEIR_LEDGER_SETTLE:
     case WEIR_LEDGER_VOID:

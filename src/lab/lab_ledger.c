@@ -164,34 +164,6 @@ void lab_ledger_batch_done(struct weir_lab *lab)
 
 /* --- operations --- */
 
-static enum weir_reserve_answer ledger_answer(enum weir_ledger_result result)
-{
-    switch (result) {
-    case WEIR_LEDGER_HELD:
-    case WEIR_LEDGER_SAME:
-        return WEIR_RESERVE_HELD;
-    case WEIR_LEDGER_BUSY:
-        return WEIR_RESERVE_BUSY;
-    case WEIR_LEDGER_EXHAUSTED:
-        return WEIR_RESERVE_EXHAUSTED;
-    case WEIR_LEDGER_NEVER:
-        return WEIR_RESERVE_NEVER;
-    case WEIR_LEDGER_SETTLED:
-    case WEIR_LEDGER_VOIDED:
-    case WEIR_LEDGER_LATE:
-    case WEIR_LEDGER_UNMATCHED:
-    case WEIR_LEDGER_DONE:
-    case WEIR_LEDGER_FINISHED:
-    case WEIR_LEDGER_CONFLICT:
-    case WEIR_LEDGER_UNKNOWN:
-    case WEIR_LEDGER_FULL:
-    case WEIR_LEDGER_BAD:
-    case WEIR_LEDGER_UNAVAILABLE:
-        return WEIR_RESERVE_UNAVAILABLE;
-    }
-    return WEIR_RESERVE_UNAVAILABLE;
-}
-
 /* What a spent scope does with the request. */
 static void ledger_policy(struct weir_lab *lab, struct weir_reserve_told *told)
 {
@@ -215,7 +187,7 @@ void lab_ledger_reserve(struct weir_lab *lab, struct lab_request *r, const struc
     struct weir_ledger_answer a =
         weir_ledger_reserve(lab->ledger, e->hold, e->scope, (int64_t)e->tokens);
     r->told = (struct weir_reserve_told){
-        .answer = ledger_answer(a.result), .scope = a.scope, .reset_ns = WEIR_NEVER_NS};
+        .answer = weir_flow_reserve_answer(a.result), .scope = a.scope, .reset_ns = WEIR_NEVER_NS};
     if (r->told.answer == WEIR_RESERVE_EXHAUSTED)
         ledger_policy(lab, &r->told);
     lab_note_event(lab, LAB_EVENT_HELD, r->tenant, r->number,
@@ -229,7 +201,8 @@ void lab_ledger_reserve(struct weir_lab *lab, struct lab_request *r, const struc
 void lab_ledger_extend(struct weir_lab *lab, struct lab_request *r, const struct weir_effect *e)
 {
     struct weir_ledger_answer a = weir_ledger_extend(lab->ledger, e->hold, (int64_t)e->tokens);
-    r->told = (struct weir_reserve_told){.answer = ledger_answer(a.result), .scope = a.scope};
+    r->told =
+        (struct weir_reserve_told){.answer = weir_flow_reserve_answer(a.result), .scope = a.scope};
     if (lab->s->ledger_delay_ns == 0)
         ledger_tell(lab, r, LAB_NOTE_EXTENDED);
     else

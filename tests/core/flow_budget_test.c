@@ -584,9 +584,28 @@ static void flow__hundreds_of_tenants_wait_for_one_scope__each_end_asks_for_a_fe
     crowd(100, 80 * CROWD); /* 100 amounts: one is asked for unless it is between two known ones */
 }
 
+/* The same hold again is one that stands; whatever else the ledger may say sends nothing. */
+static void flow__what_a_ledger_says__only_a_hold_that_stands_lets_it_go(void **state)
+{
+    (void)state;
+    for (int result = 0; result < WEIR_LEDGER_RESULT_COUNT; result++) {
+        enum weir_reserve_answer want = WEIR_RESERVE_UNAVAILABLE;
+        if (result == WEIR_LEDGER_HELD || result == WEIR_LEDGER_SAME)
+            want = WEIR_RESERVE_HELD;
+        if (result == WEIR_LEDGER_BUSY)
+            want = WEIR_RESERVE_BUSY;
+        if (result == WEIR_LEDGER_EXHAUSTED)
+            want = WEIR_RESERVE_EXHAUSTED;
+        if (result == WEIR_LEDGER_NEVER)
+            want = WEIR_RESERVE_NEVER;
+        CHECK_INT(weir_flow_reserve_answer((enum weir_ledger_result)result), want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flow__what_a_ledger_says__only_a_hold_that_stands_lets_it_go),
         cmocka_unit_test(flow__spent_and_policy_refuse__the_hint_is_the_windows_next_start),
         cmocka_unit_test(flow__spent_and_no_window_to_come__no_time_is_promised),
         cmocka_unit_test(flow__above_the_whole_grant__is_too_large_under_every_policy),
