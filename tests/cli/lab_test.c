@@ -456,7 +456,7 @@ static void lab__an_interrupt__shows_what_there_is(void **state)
 {
     (void)state;
     /* A day of traffic, far more than is run before the signal comes. */
-    CHECK_INT(run("$W lab --set traffic.time=24h --record $D/stop.csv > $D/o 2>&1 & p=$!; "
+    CHECK_INT(run("$W lab noisy --set traffic.time=24h --record $D/stop.csv > $D/o 2>&1 & p=$!; "
                   "while ! grep -q tenant $D/stop.csv 2>/dev/null; do :; done; "
                   "kill -INT $p; wait $p; s=$?; cat $D/o; exit $s"),
               0);
