@@ -13,7 +13,7 @@
 #define ADAPT_GAP_MAX_NS (60 * WEIR_NS_PER_S) /* between two samples of a period */
 #define ADAPT_SEEN_MAX 8
 #define ADAPT_STUBBORN_MAX 3 /* falls for what does not shrink */
-#define ADAPT_SOONER_MAX 3   /* periods in which sooner than expected means room, not less work */
+#define ADAPT_ROOMY_MAX 3    /* periods: then the pace is known */
 
 /* ---- what the first byte takes without a queue ---- */
 
@@ -76,7 +76,8 @@ static uint64_t adapt_shape_of(const struct weir_adapt_sample *s)
 }
 
 /* Down eagerly, up slowly: a little queue that goes unnoticed does not become what is expected. */
-static void adapt_learn_class(struct weir_adapt *a, uint32_t class, uint64_t seen, uint32_t count)
+static void adapt_learn_class(struct weir_adapt *a, uint32_t class, uint64_t seen, uint32_t count,
+                              bool is_exact)
 {
     uint64_t *shape = &a->shape[class];
     if (a->seen[class] < ADAPT_SEEN_MAX) {
@@ -84,14 +85,14 @@ static void adapt_learn_class(struct weir_adapt *a, uint32_t class, uint64_t see
         *shape = (*shape * before + seen * count) / (before + count);
         a->seen[class] = (uint8_t)weir_min_u64(before + count, ADAPT_SEEN_MAX);
     } else if (seen < *shape) {
-        *shape -= (*shape - seen) * weir_min_u64(count, 2) / 8;
+        *shape -= is_exact ? *shape - seen : (*shape - seen) * weir_min_u64(count, 2) / 8;
     } else {
         *shape += (weir_min_u64(seen, 2 * *shape) - *shape) * weir_min_u64(count, 2) / 32;
     }
     *shape = weir_max_u64(1, *shape);
 }
 
-static void adapt_learn(struct weir_adapt *a)
+static void adapt_learn(struct weir_adapt *a, bool is_exact)
 {
     bool is_done[WEIR_ADAPT_CLASSES] = {false};
     for (uint32_t i = 0; i < a->sample_count; i++) {
@@ -106,7 +107,7 @@ static void adapt_learn(struct weir_adapt *a)
             count++;
         }
         is_done[class] = true;
-        adapt_learn_class(a, class, sum / count, count);
+        adapt_learn_class(a, class, sum / count, count, is_exact);
     }
 }
 
@@ -187,8 +188,7 @@ static void adapt_rise(struct weir_adapt *a, bool has_room, uint64_t now_ns)
 }
 
 /* The limit fell for a queue and there still is one. Were it none, the same share of the calls
- * would be in it; a real one has lost what the limit has. Is it nearer to the former? One that
- * grew meanwhile is real: it had not come to its length yet. */
+ * would be in it; a real one has lost what the limit has. Is it nearer to the former? */
 static bool adapt_is_stubborn(const struct weir_adapt *a, uint64_t queued_milli)
 {
     if (a->fell_from <= a->limit)
@@ -196,8 +196,7 @@ static bool adapt_is_stubborn(const struct weir_adapt *a, uint64_t queued_milli)
     uint64_t real_milli =
         weir_sub_sat_u64(a->fell_queued_milli, (uint64_t)(a->fell_from - a->limit) * 1000);
     uint64_t none_milli = weir_muldiv_floor(a->fell_queued_milli, a->limit, a->fell_from);
-    return queued_milli > real_milli + (none_milli - real_milli) / 2 &&
-           queued_milli <= a->fell_queued_milli;
+    return queued_milli > real_milli + (none_milli - real_milli) / 2;
 }
 
 /* Calls that wait upstream, in thousandths; below 0: fewer than expected; 0: can not be told. */
@@ -209,8 +208,6 @@ static int64_t adapt_queued_milli(struct weir_adapt *a, uint64_t now_ns)
         if (expected_ns == 0)
             return 0;
         excess_ns[i] = (int64_t)a->samples[i].wait_ns - (int64_t)expected_ns;
-        if (a->shape[adapt_class(a->samples[i].input_tok)] == 0 && excess_ns[i] < 0)
-            excess_ns[i] = 0; /* what was expected was rather too long */
     }
     uint64_t took_ns = weir_sub_sat_u64(now_ns, a->since_ns);
     uint64_t rate_micro = a->rate_micro;
@@ -239,13 +236,16 @@ static void adapt_judge(struct weir_adapt *a, int64_t queued_milli, uint64_t now
         adapt_fall(a, (uint64_t)queued_milli, now_ns);
         return;
     }
-    /* Where capacity has come back, the pace is known late and the shape would be learned too low.
-     * After a fall it is a queue that had been learned. */
-    bool is_sooner = queued_milli < -(int64_t)noise_milli && a->fell_from <= a->limit;
-    a->sooner = is_sooner ? a->sooner + 1 : 0;
-    bool has_room = a->sooner > 0 && a->sooner <= ADAPT_SOONER_MAX;
-    if (!has_room)
-        adapt_learn(a);
+    /* Where the pace quickens too, capacity has come back: that pace is known late, and the shape
+     * would be learned too low. */
+    bool is_sooner = queued_milli < -(int64_t)noise_milli;
+    bool is_quicker = a->pace_ns < a->calm_pace_ns - a->calm_pace_ns / 32;
+    a->roomy = is_sooner && is_quicker ? a->roomy + 1 : 0;
+    bool has_room = a->roomy > 0 && a->roomy <= ADAPT_ROOMY_MAX;
+    if (!has_room) {
+        adapt_learn(a, is_sooner);
+        a->calm_pace_ns = a->pace_ns;
+    }
     adapt_rise(a, has_room, now_ns);
 }
 

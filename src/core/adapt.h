@@ -20,7 +20,7 @@
  *                                      most
  *   else                               it rises: by half until it has first found a queue, later
  *                                      by a step of 1/32, by more where the last queue is far or
- *                                      the first byte comes sooner than expected
+ *                                      capacity seems to have come back
  *
  * A queue shrinks by what the limit falls. What did not shrink three times in a row was none: the
  * upstream takes longer for the same input than it did, and the shape is learned anew. Refusals
@@ -60,12 +60,13 @@ struct weir_adapt {
     uint32_t period;    /* counts changes of the limit: a ticket's upper bits */
     uint32_t knee;      /* the limit less the queue when there was one last; 0: never */
     uint32_t rises;     /* in a row, far above the knee */
-    uint32_t sooner;    /* periods in a row with the first byte sooner than expected */
+    uint32_t roomy;     /* periods in a row in which capacity seemed to come back */
     uint32_t stubborn;  /* times in a row that what looked like a queue did not shrink */
     uint32_t fell_from; /* the limit before it fell for a queue of so many; 0: it did not, last */
     uint64_t fell_queued_milli;
-    uint64_t pace_ns;    /* an output token takes so long, of late; 0: not known */
-    uint64_t rate_micro; /* calls ended a second, in the last period with enough of them */
+    uint64_t pace_ns;      /* an output token takes so long, of late; 0: not known */
+    uint64_t calm_pace_ns; /* it was so when the shape was learned last */
+    uint64_t rate_micro;   /* calls ended a second, in the last period with enough of them */
     uint64_t sampled_ns;
     uint64_t since_ns;       /* the period began */
     uint32_t ended, refused; /* in it; refused of its own calls only */

@@ -229,19 +229,41 @@ static void adapt__samples_with_a_long_gap_between__are_not_of_one_period(void *
     CHECK_INT(u.adapt.sample_count, 1);
 }
 
-static void adapt__sooner_than_expected__is_room_first_and_learned_the_fourth_time(void **state)
+/* The first byte comes sooner and the pace is as it was: so does that input from now on. */
+static void adapt__sooner_at_the_same_pace__is_learned_at_once(void **state)
+{
+    (void)state;
+    struct upstream u = settled();
+    calls(&u, u.adapt.limit, 1000, 1000 * MS);
+    uint32_t limit = u.adapt.limit;
+    calls(&u, limit, 1000, 300 * MS);
+    CHECK_INT(u.adapt.limit, limit + limit / 32);
+    limit = u.adapt.limit;
+    calls(&u, limit, 1000, 700 * MS); /* 4 calls wait, by what is expected now */
+    CHECK_INT(u.adapt.limit, limit - 4 - limit / 32);
+}
+
+/* It comes sooner and the pace quickens: more is there, and the limit rises by an eighth, without
+ * learning from what is half known. After three such periods the pace is known. */
+static void adapt__sooner_at_a_quicker_pace__is_room_three_times(void **state)
 {
     (void)state;
     struct upstream u = settled();
     calls(&u, u.adapt.limit, 1000, 1000 * MS);
     struct weir_adapt before = u.adapt;
-    calls(&u, u.adapt.limit, 1000, 300 * MS);
-    CHECK_INT(u.adapt.limit, before.limit + before.limit / 8);
-    calls(&u, u.adapt.limit, 1000, 300 * MS);
-    calls(&u, u.adapt.limit, 1000, 300 * MS);
-    CHECK(memcmp(u.adapt.shape, before.shape, sizeof before.shape) == 0);
-    calls(&u, u.adapt.limit, 1000, 300 * MS);
-    CHECK(memcmp(u.adapt.shape, before.shape, sizeof before.shape) != 0);
+    for (int i = 0; i < 4; i++) {
+        uint32_t limit = u.adapt.limit;
+        for (int j = 0; j < 64 && u.adapt.limit == limit; j++) {
+            uint32_t ticket = weir_adapt_started(&u.adapt, limit);
+            u.now_ns += 100 * MS;
+            weir_adapt_ended(&u.adapt, 99 * PACE_NS * 9 / 10, 100);
+            weir_adapt_first_byte(&u.adapt, ticket, 1000, 300 * MS, u.now_ns);
+        }
+        if (i == 0)
+            CHECK_INT(u.adapt.limit, limit + limit / 8);
+        bool is_same = memcmp(u.adapt.shape, before.shape, sizeof before.shape) == 0;
+        CHECK_MSG(is_same == (i < 3), "period %d", i);
+    }
 }
 
 static void adapt__no_pace_known__stays(void **state)
@@ -405,7 +427,8 @@ int main(void)
         cmocka_unit_test(adapt__limit_not_used__stays),
         cmocka_unit_test(adapt__calls_of_another_limit__change_nothing),
         cmocka_unit_test(adapt__samples_with_a_long_gap_between__are_not_of_one_period),
-        cmocka_unit_test(adapt__sooner_than_expected__is_room_first_and_learned_the_fourth_time),
+        cmocka_unit_test(adapt__sooner_at_the_same_pace__is_learned_at_once),
+        cmocka_unit_test(adapt__sooner_at_a_quicker_pace__is_room_three_times),
         cmocka_unit_test(adapt__no_pace_known__stays),
         cmocka_unit_test(adapt__refusals__take_an_eighth_once_a_period),
         cmocka_unit_test(adapt__few_refusals_among_many_calls__change_nothing),

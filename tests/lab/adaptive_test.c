@@ -198,6 +198,27 @@ static void adaptive__longer_and_shorter_prompts__change_nothing(void **state)
     }
 }
 
+/* All input suddenly costs four times as much, as when a prefix cache fails, at the same pace. That
+ * looks like a queue until it does not shrink with the limit; and back it looks like room. */
+static void adaptive__the_same_input_takes_longer__is_learned_and_unlearned(void **state)
+{
+    (void)state;
+    static const uint32_t capacities[][2] = {{4, 16}, {8, 64}};
+    for (size_t i = 0; i < WEIR_COUNT(capacities); i++)
+        for (uint64_t seed = 1; seed <= (is_long() ? 10 : 2); seed++) {
+            struct rig_case c = rig_case_of(capacities[i][0], capacities[i][1]);
+            struct rig_kind slow = rig_chat;
+            slow.hidden_tok = 3000;
+            add_phase(&c, 120, slow);
+            add_phase(&c, 300, rig_chat);
+            c.run_ns = 480 * SECOND;
+            rig_run(&c, &rig_weir, seed, &out);
+            check_settled("before", seed, 80, 120, knee_of(&c));
+            check_settled("after", seed, 400, 480, knee_of(&c));
+            CHECK(rig_swing(&out, 120, 480, knee_of(&c)).most < 1.7);
+        }
+}
+
 static void adaptive__a_tenant_that_is_always_slow__changes_nothing(void **state)
 {
     (void)state;
@@ -365,6 +386,7 @@ int main(void)
         cmocka_unit_test(adaptive__replicas_slowed__are_no_queue),
         cmocka_unit_test(adaptive__longer_and_shorter_answers__change_nothing),
         cmocka_unit_test(adaptive__longer_and_shorter_prompts__change_nothing),
+        cmocka_unit_test(adaptive__the_same_input_takes_longer__is_learned_and_unlearned),
         cmocka_unit_test(adaptive__a_tenant_that_is_always_slow__changes_nothing),
         cmocka_unit_test(adaptive__bursts__find_the_same_knee),
         cmocka_unit_test(adaptive__light_load__leaves_the_limit),
