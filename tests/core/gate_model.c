@@ -12,6 +12,7 @@
 #define POOLS 2
 #define UPSTREAMS 4
 #define LANES 3
+#define ARRIVALS_FROM (UINT32_C(1) << 30) /* those that come back go first: below */
 #define TICK_NS (10 * WEIR_NS_PER_MS)
 
 typedef __int128 i128;
@@ -29,6 +30,7 @@ struct waiter {
     uint32_t lane, upstream;
     uint64_t work_uwork;
     uint64_t main_tok; /* GRANTED: charged to the upstream's bucket */
+    uint32_t tried;    /* upstreams that were called for it, a bit each: not again */
     uint32_t behind;   /* position in the order of arrival of its tenant: smaller goes first */
     bool is_stale;     /* GRANTED: its tenant has come anew in its lane since */
 };
@@ -50,7 +52,7 @@ struct model {
     struct tape *t;
     struct weir_gate *g;
     uint64_t now_ns;
-    uint32_t pools, upstreams, lanes, arrivals;
+    uint32_t pools, upstreams, lanes, arrivals, returns;
     uint32_t floor_percent[LANES];
     bool is_exact, has_trouble; /* trouble: calls that end with a 429, or unused */
     struct upstream upstream[UPSTREAMS];
@@ -108,6 +110,14 @@ static bool waits(const struct waiter *w)
     return waits_in_order(w) || w->place == WEIR_GATE_ASIDE;
 }
 
+/* What is parked was first when it was chosen, and stays so. */
+static bool goes_before(const struct waiter *w, const struct waiter *other)
+{
+    if (w->place != other->place)
+        return w->place == WEIR_GATE_PARKED;
+    return w->behind < other->behind;
+}
+
 /* The first of a tenant in a lane of a pool; NULL when none waits. */
 static const struct waiter *head_of(const struct model *m, uint32_t pool, uint32_t lane,
                                     uint32_t tenant)
@@ -116,7 +126,7 @@ static const struct waiter *head_of(const struct model *m, uint32_t pool, uint32
     for (uint32_t i = 0; i < SLOTS; i++) {
         const struct waiter *w = &m->waiter[i];
         if (waits_in_order(w) && w->want.pool == pool && w->lane == lane &&
-            w->want.tenant == tenant && (!first || w->behind < first->behind))
+            w->want.tenant == tenant && (!first || goes_before(w, first)))
             first = w;
     }
     return first;
@@ -144,7 +154,7 @@ static bool upstream_takes(const struct model *m, uint32_t upstream, const struc
                            uint64_t now_ns)
 {
     const struct upstream *u = &m->upstream[upstream];
-    return u->pool == w->want.pool && u->in_use < u->rules.permits &&
+    return u->pool == w->want.pool && !(w->tried >> upstream & 1) && u->in_use < u->rules.permits &&
            u->paused_until_ns <= now_ns && fund_has(&u->requests, 1, now_ns) &&
            fund_has(&u->tokens, upstream_tok(u, w), now_ns);
 }
@@ -272,6 +282,7 @@ static void on_grant(struct model *m, uint32_t waiter, uint32_t upstream)
     u->in_use++;
     w->place = WEIR_GATE_GRANTED;
     w->upstream = upstream;
+    w->tried |= 1u << upstream;
     w->main_tok = upstream_tok(u, w);
     w->is_stale = false;
     fund_add(&t->requests, -1, m->now_ns);
@@ -291,8 +302,11 @@ static void look_at_parked(struct model *m)
         if (!waits_in_order(w))
             continue;
         struct sched_judge *j = &m->judge[w->want.pool][w->lane];
+        bool was_parked = w->place == WEIR_GATE_PARKED;
         w->place = weir_gate_place(m->g, i);
         TAPE_CHECK(m->t, waits_in_order(w));
+        if (was_parked && w->place == WEIR_GATE_QUEUED) /* at the head of its FIFO again */
+            w->behind = ARRIVALS_FROM - ++m->returns;
         if (w->place != WEIR_GATE_PARKED)
             continue;
         j->error = weir_max_u64(j->error, w->work_uwork / j->weight[w->want.tenant] + 1);
@@ -363,7 +377,8 @@ static void do_arrive(struct model *m, const struct weir_gate_want *want)
     if (want->lane != WEIR_NONE && want->lane > w->lane)
         w->lane = want->lane;
     w->work_uwork = (want->input_tok + 2 * want->predicted_tok) * (uint64_t)WEIR_UWORK_PER_WORK;
-    w->behind = m->arrivals++;
+    w->behind = ARRIVALS_FROM + m->arrivals++;
+    w->tried = 0;
     struct weir_refused refused;
     if (weir_gate_admit(m->g, slot, want, m->now_ns, &refused) != WEIR_REFUSAL_NONE)
         return;
@@ -405,7 +420,7 @@ static void do_aside(struct model *m)
     } else {
         weir_gate_rejoin(m->g, slot, m->now_ns);
         w->place = WEIR_GATE_QUEUED;
-        w->behind = m->arrivals++;
+        w->behind = ARRIVALS_FROM + m->arrivals++;
     }
 }
 
@@ -431,6 +446,26 @@ static void end_used(struct model *m, struct waiter *w, const struct weir_gate_u
                       w->is_stale);
 }
 
+/* Its call failed before anything was sent: another upstream, at the head of its tenant's FIFO. */
+static void do_try_another(struct model *m, uint32_t slot)
+{
+    struct waiter *w = &m->waiter[slot];
+    const struct weir_gate_used used = {.outcome = WEIR_BREAKER_FAILURE};
+    bool is_left = false;
+    for (uint32_t i = 0; i < m->upstreams; i++)
+        is_left |= m->upstream[i].pool == w->want.pool && !(w->tried >> i & 1);
+    is_left &= (uint32_t)__builtin_popcount(w->tried) < WEIR_ATTEMPTS_MAX;
+    TAPE_CHECK(m->t, weir_gate_has_target(m->g, slot, m->now_ns) == is_left);
+    if (!is_left)
+        return;
+    w->want.deadline_ns = m->now_ns + 1000 * WEIR_NS_PER_S;
+    weir_gate_requeue(m->g, slot, &used, w->want.deadline_ns, m->now_ns);
+    m->upstream[w->upstream].in_use--;
+    end_unused(m, w);
+    w->place = WEIR_GATE_QUEUED;
+    w->behind = ARRIVALS_FROM - ++m->returns;
+}
+
 static void do_end(struct model *m)
 {
     uint32_t slot = draw_waiter(m, WEIR_GATE_GRANTED, WEIR_GATE_GRANTED);
@@ -443,6 +478,10 @@ static void do_end(struct model *m)
                                   .input_tok = w->want.input_tok,
                                   .output_tok = w->want.output_tok};
     uint64_t how = tape_below(m->t, 16);
+    if (how == 13 && m->has_trouble) {
+        do_try_another(m, slot);
+        return;
+    }
     if (how == 15 && m->has_trouble) {
         uint64_t pause_ns = tape_below(m->t, 20) * WEIR_NS_PER_S;
         weir_gate_head(m->g, slot, 429, pause_ns, m->now_ns);

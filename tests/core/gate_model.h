@@ -2,7 +2,7 @@
  *
  * One or two pools of up to three upstreams with permits and rate buckets; tenants with weights,
  * lanes and buckets of their own; requests that come, leave, are set aside, granted, end with more
- * or less than was charged, unused, or with a 429 that pauses their upstream. The model keeps plain
+ * or less than was charged, unused, with a 429 that pauses their upstream, or fail and try another. The model keeps plain
  * lists and exact buckets (billionths of a micro-token) and looks at everything after every event:
  *
  *   work is conserved     no request stays that could go: the first of its tenant in its lane, its
