@@ -13,8 +13,8 @@ enum { SEEDS_MAX = 10000 };
 
 static const struct cli_option lab_options[] = {
     {"--set", "PATH=VALUE", "change one value of the setup; may be given several times", NULL},
-    {"--policy", "NAME",
-     "order of service: fifo, drr, drr-cost, vtc; short for --set scheduler=", NULL},
+    {"--policy", "NAME", "order of service: fifo, drr, drr-cost, vtc; all: beside each other",
+     NULL},
     {"--seed", "N", "the chance of the run, 1 when not given", NULL},
     {"--seeds", "N", "so many runs, each with the next seed: means with confidence intervals",
      NULL},
@@ -37,6 +37,8 @@ static const struct cli_command lab_command = {
         "own core.\n\n"
         "  weir lab                                            the default scenario\n"
         "  weir lab --list\n"
+        "  weir lab noisy --policy all                         every order of service beside each "
+        "other\n"
         "  weir lab overload --policy fifo --svg out.svg\n"
         "  weir lab --set traffic.batch.rate=6/s --set tenants.batch.weight=2\n"
         "  weir lab --diff scheduler=fifo scheduler=vtc --seeds 20\n"
@@ -63,7 +65,7 @@ struct wish {
     uint64_t seed;
     uint32_t seeds;
     const char *svg, *record;
-    bool is_json, is_csv, is_series, is_difference, has_seeds;
+    bool is_json, is_csv, is_series, is_difference, has_seeds, is_every_policy;
     struct weir_trace trace;
     bool has_trace;
 };
@@ -103,14 +105,20 @@ static bool check_flags(const struct wish *wish)
         fputs("weir lab: one of --json, --csv and --series\n", stderr);
         return false;
     }
-    bool is_one = !wish->is_difference && !wish->has_seeds;
+    bool is_one = !wish->is_difference && !wish->has_seeds && !wish->is_every_policy;
     const char *flag = wish->is_series ? "--series"
                        : wish->svg     ? "--svg"
                        : wish->record  ? "--record"
                                        : NULL;
     if (flag && !is_one) {
         fprintf(stderr, "weir lab: %s shows one run; leave %s out\n", flag,
-                wish->is_difference ? "--diff" : "--seeds");
+                wish->is_difference ? "--diff"
+                : wish->has_seeds   ? "--seeds"
+                                    : "--policy all");
+        return false;
+    }
+    if (wish->is_every_policy && wish->is_difference) {
+        fputs("weir lab: --policy all compares by itself; leave --diff out\n", stderr);
         return false;
     }
     if (value(wish, "--scheduler") && !value(wish, "--trace")) {
@@ -131,6 +139,7 @@ static bool read_wish(struct wish *wish)
     wish->is_csv = value(wish, "--csv") != NULL;
     wish->is_series = value(wish, "--series") != NULL;
     wish->is_difference = value(wish, "--diff") != NULL;
+    wish->is_every_policy = value(wish, "--policy") && strcmp(value(wish, "--policy"), "all") == 0;
     return read_numbers(wish) && check_flags(wish);
 }
 
@@ -165,7 +174,7 @@ static bool prepare(const struct wish *wish, const char *word, const char *more,
 {
     const char *policy = value(wish, "--policy");
     memset(prepared, 0, sizeof *prepared);
-    if (policy) {
+    if (policy && !wish->is_every_policy) {
         char text[128];
         snprintf(text, sizeof text, "scheduler=%s", policy);
         if (!lab_sets_add(&prepared->sets, text))
@@ -317,6 +326,47 @@ static int run_many(const struct wish *wish)
     return status;
 }
 
+/* ---- every order of service ---- */
+
+static int run_policies(const struct wish *wish)
+{
+    static const char *const policies[] = {"scheduler=fifo", "scheduler=drr", "scheduler=drr-cost",
+                                           "scheduler=vtc"};
+    enum { COUNT = WEIR_COUNT(policies) };
+    struct prepared prepared[COUNT];
+    struct batch_run runs[COUNT];
+    struct lab_batch batches[COUNT];
+    const char *word = wish->args->words_count ? wish->args->words[0] : NULL;
+    uint32_t seeds_done;
+    int status = CLI_USAGE_STATUS;
+    bool is_right = true;
+    memset(prepared, 0, sizeof prepared);
+    memset(runs, 0, sizeof runs);
+    for (int i = 0; i < COUNT && is_right; i++) {
+        runs[i] = (struct batch_run){&prepared[i].setup, make_room(wish->seeds)};
+        is_right = runs[i].figures && prepare(wish, word, policies[i], &prepared[i]);
+    }
+    if (is_right) {
+        status = CLI_FAULT_STATUS;
+        if (run_batches(wish, runs, COUNT, &seeds_done)) {
+            for (int i = 0; i < COUNT; i++)
+                batches[i] = to_batch(wish, &runs[i], seeds_done);
+            status = CLI_DONE_STATUS;
+            if (wish->is_json)
+                status = lab_show_policies_json(batches, COUNT);
+            else if (wish->is_csv)
+                lab_show_policies_csv(batches, COUNT);
+            else
+                lab_show_policies_table(batches, COUNT);
+        }
+    }
+    for (int i = 0; i < COUNT; i++) {
+        free(runs[i].figures);
+        release(&prepared[i]);
+    }
+    return status;
+}
+
 /* ---- two setups ---- */
 
 struct sides {
@@ -409,9 +459,10 @@ int cli_lab(int argc, char **argv)
     if (!load_trace(&wish))
         return CLI_USAGE_STATUS;
     lab_run_catch_interrupts();
-    int status = wish.is_difference ? run_difference(&wish)
-                 : wish.has_seeds   ? run_many(&wish)
-                                    : run_once(&wish);
+    int status = wish.is_difference     ? run_difference(&wish)
+                 : wish.is_every_policy ? run_policies(&wish)
+                 : wish.has_seeds       ? run_many(&wish)
+                                        : run_once(&wish);
     weir_trace_free(&wish.trace);
     return status;
 }

@@ -330,3 +330,116 @@ int lab_show_difference_json(const struct lab_batch *a, const struct lab_batch *
                ? CLI_DONE_STATUS
                : CLI_FAULT_STATUS;
 }
+
+/* ---- several orders of service ---- */
+
+static const char *policy_of(const struct lab_batch *batch)
+{
+    return weir_sched_policy_name(batch->setup->map->pools[0].policy);
+}
+
+/* Of all tenants together, but for the longest wait and the least share in goal: those are of the tenant
+ * that fares worst, since that is what an order is chosen for. */
+static struct lab_mean worst_of(const struct lab_batch *batch, enum lab_figure figure, bool is_most)
+{
+    double *values = room_for(batch->count);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        values[i] = NAN;
+        for (uint32_t t = 0; t < batch->setup->map->scenario.tenant_count; t++) {
+            double value = batch->runs[i].tenants[t][figure];
+            bool is_worse = is_most ? value > values[i] : value < values[i];
+            if (isfinite(value) && (isnan(values[i]) || is_worse))
+                values[i] = value;
+        }
+    }
+    struct lab_mean mean = lab_mean_of(values, batch->count);
+    free(values);
+    return mean;
+}
+
+struct policy_figure {
+    const char *title, *key;
+    enum lab_unit unit;
+    enum { OF_ALL, OF_WORST_MOST, OF_WORST_LEAST, OF_RUN } of;
+    int figure;
+};
+
+static const struct policy_figure policy_figures[] = {
+    {"finished", "finished", LAB_UNIT_COUNT, OF_ALL, LAB_FINISHED},
+    {"refused", "refused", LAB_UNIT_COUNT, OF_ALL, LAB_REFUSED},
+    {"tokens/s", "tokens_per_s", LAB_UNIT_RATE, OF_ALL, LAB_TOKENS},
+    {"least in goal", "least_good_share", LAB_UNIT_PERCENT, OF_WORST_LEAST, LAB_GOOD},
+    {"longest wait p95", "longest_queue_wait_p95_s", LAB_UNIT_SECONDS, OF_WORST_MOST, LAB_WAIT_P95},
+    {"service difference", "service_difference", LAB_UNIT_RATE, OF_RUN, LAB_DIFFERENCE},
+    {"worst gap", "gap_work", LAB_UNIT_COUNT, OF_RUN, LAB_GAP},
+    {"its bound", "gap_bound_work", LAB_UNIT_COUNT, OF_RUN, LAB_GAP_BOUND},
+    {"Jain there", "jain", LAB_UNIT_INDEX, OF_RUN, LAB_JAIN},
+};
+
+static struct lab_mean policy_mean(const struct lab_batch *batch, const struct policy_figure *f)
+{
+    switch (f->of) {
+    case OF_ALL:
+        return mean_of(batch, batch->setup->map->scenario.tenant_count, (enum lab_figure)f->figure);
+    case OF_WORST_MOST:
+        return worst_of(batch, (enum lab_figure)f->figure, true);
+    case OF_WORST_LEAST:
+        return worst_of(batch, (enum lab_figure)f->figure, false);
+    case OF_RUN:
+        break;
+    }
+    return mean_of_whole(batch, (enum lab_whole)f->figure);
+}
+
+void lab_show_policies_table(const struct lab_batch *batches, uint32_t count)
+{
+    struct cli_table table = {.titles = {"order"}, .columns = 1};
+    char cell[2 * LAB_CELL_BYTES];
+    for (size_t f = 0; f < WEIR_COUNT(policy_figures); f++) {
+        table.titles[table.columns] = policy_figures[f].title;
+        table.right[table.columns++] = true;
+    }
+    const struct lab_setup *setup = batches[0].setup;
+    printf("%s%s%s\n", setup->name, *setup->about ? ": " : "", setup->about);
+    if (batches[0].count > 1)
+        put_seeds(&batches[0]);
+    else
+        printf("seed %llu\n\n", (unsigned long long)batches[0].seed);
+    for (uint32_t i = 0; i < count; i++) {
+        cli_table_add(&table, policy_of(&batches[i]));
+        for (size_t f = 0; f < WEIR_COUNT(policy_figures); f++)
+            cli_table_add(&table, mean_cell(policy_figures[f].unit,
+                                            policy_mean(&batches[i], &policy_figures[f]), cell));
+    }
+    cli_table_print(&table, true);
+    printf("\nLeast in goal and longest wait are of the tenant that fares worst; the gap is in "
+           "work, drr's "
+           "bound is in requests.\n%s\n",
+           lab_note);
+}
+
+void lab_show_policies_csv(const struct lab_batch *batches, uint32_t count)
+{
+    puts("scheduler,figure,mean,half_width_95,runs");
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t f = 0; f < WEIR_COUNT(policy_figures); f++) {
+            struct lab_mean mean = policy_mean(&batches[i], &policy_figures[f]);
+            printf("%s,%s", policy_of(&batches[i]), policy_figures[f].key);
+            lab_put_csv_number(mean.mean);
+            lab_put_csv_number(mean.half);
+            printf(",%u\n", mean.count);
+        }
+}
+
+int lab_show_policies_json(const struct lab_batch *batches, uint32_t count)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        json_t *object = batch_json(&batches[i]);
+        json_object_set_new(object, "scheduler", json_string(policy_of(&batches[i])));
+        json_array_append_new(list, object);
+    }
+    return cli_print_json(json_pack("{s:o, s:s}", "policies", list, "note", lab_note))
+               ? CLI_DONE_STATUS
+               : CLI_FAULT_STATUS;
+}

@@ -38,6 +38,11 @@ void lab_show_difference_table(const struct lab_batch *a, const struct lab_batch
 void lab_show_difference_csv(const struct lab_batch *a, const struct lab_batch *b);
 int lab_show_difference_json(const struct lab_batch *a, const struct lab_batch *b);
 
+/* The same setup under several orders of service, which are the pools' of each: a row for each. */
+void lab_show_policies_table(const struct lab_batch *batches, uint32_t count);
+void lab_show_policies_csv(const struct lab_batch *batches, uint32_t count);
+int lab_show_policies_json(const struct lab_batch *batches, uint32_t count);
+
 /* Shared by the parts: a figure as people read it, "-" for none. */
 enum { LAB_CELL_BYTES = 48 };
 const char *lab_cell(enum lab_unit unit, double value, char out[LAB_CELL_BYTES]);

@@ -56,10 +56,11 @@ static const struct {
      "token-limits "},
     {"cd $D; $W lab --help | sed -n 's/^  weir lab\\( --\\| [a-z-]* --\\| *the default "
      "scenario\\)/\\1/p' | "
-     "grep -v my-weir | sed 's/the default scenario//; s/--seeds 20/--seeds 2/' > e; while read -r "
+     "grep -v my-weir | sed 's/the default scenario//; s/  *every order.*//; s/--seeds 20/--seeds "
+     "2/' > e; while read -r "
      "l; do "
      "$W lab $l > /dev/null || { echo \"no: $l\"; exit 1; }; done < e; wc -l < e",
-     0, "6\n"},
+     0, "7\n"},
     {"$W lab --list --json", 0, "\"name\": \"retry-storm\""},
     {"$W lab overload --json", 0, "\"windows_broken\": 0"},
     {"$W lab overload --json --policy drr", 0, "\"unit\": \"requests\""},
@@ -74,6 +75,13 @@ static const struct {
     {MINI "$W lab $D/mini.yaml --set 'traffic.x.rate=1/s,backend={replicas: 3, sequences: "
           "5},scheduler=drr'",
      0, "a: 3 replicas x 5"},
+    {MINI "$W lab $D/mini.yaml --policy all | cut -d' ' -f1 | tr '\\n' ' '", 0,
+     "order fifo drr drr-cost vtc "},
+    {MINI "$W lab $D/mini.yaml --policy all --seeds 2", 0, "seeds 1 to 2: means"},
+    {MINI "$W lab $D/mini.yaml --policy all --csv", 0, "drr-cost,least_good_share,"},
+    {MINI "$W lab $D/mini.yaml --policy all --json", 0, "\"scheduler\": \"drr-cost\""},
+    {"$W lab --policy all --svg $D/x.svg 2>&1", 2, "--svg shows one run; leave --policy all out"},
+    {"$W lab --policy all --diff noisy overload 2>&1", 2, "--policy all compares by itself"},
     {MINI "$W lab $D/mini.yaml --csv", 0,
      "tenant,sent,finished,refused,failed,retries,queue_wait_p50_s"},
     {MINI "$W lab $D/mini.yaml --series | head -2", 0, "from_s,tenant,sent,tries"},
