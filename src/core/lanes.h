@@ -8,8 +8,8 @@
  * is not held against it later.
  *
  * Over any stretch in which lane k has waiters it therefore gets at least floor_k of the dispatched
- * work, less (2 + 1/2 + ... + 1/m) of the largest item of any lane, m being the number of lanes with
- * a floor (docs/bounds.md).
+ * work, less (2 + 1/2 + ... + 1/m) of the largest item of any lane, m being the number of lanes
+ * with a floor (docs/bounds.md).
  *
  * A tenant may wait in several lanes; its weight and its suspension hold in all of them. Thread:
  * loop. */

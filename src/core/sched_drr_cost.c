@@ -14,9 +14,9 @@
  * Bound, with exact estimates. Let M be the largest work of an item over its tenant's weight, Q the
  * largest quantum in use. A tenant that waits and has been visited in a round has a counter of
  * granted .. granted + M; one that has not, the same of what was granted up to the round before.
- * Tenants are visited in the same order in every round. The work per weight of two tenants that wait
- * all through an interval thus differs by at most 2 M + Q. docs/bounds.md has what corrections add.
- */
+ * Tenants are visited in the same order in every round. The work per weight of two tenants that
+ * wait all through an interval thus differs by at most 2 M + Q. docs/bounds.md has what corrections
+ * add. */
 #include "core/sched_internal.h"
 
 #define DIGIT_BITS 6u

@@ -8,7 +8,8 @@
  * intervals begin anew then.
  *
  * Work is also counted as it is used (when it is taken) and as it is delivered (while the call
- * lasts), between tenants that both wait. Also judged: how long a tenant that comes without debt waits for its first turn. */
+ * lasts), between tenants that both wait. Also judged: how long a tenant that comes without debt
+ * waits for its first turn. */
 #ifndef WEIR_TESTS_SCHED_JUDGE_H
 #define WEIR_TESTS_SCHED_JUDGE_H
 
@@ -42,8 +43,7 @@ struct sched_judge {
     uint32_t in_flight, in_flight_most;       /* P */
     bool has_stale; /* a refund came for a stale call: it may be lost in part */
     struct sched_measure used, delivered;
-    bool
-        is_unmeasured; /* of no more use: a call was put back, or is out across a change of weight */
+    bool is_unmeasured; /* no more: a call was put back, or was out when a weight changed */
     bool is_reweighed; /* a weight was changed with calls out, or put back */
     /* Waiting for the first turn: what others had since this tenant came, while it waits for it. */
     bool is_first[JUDGE_TENANTS_MAX];

@@ -1,7 +1,8 @@
-/* sched_naive: the four policies once more, as plainly as can be: every decision is a walk over all
- * tenants, rounds are granted one by one, counters are plain numbers. No sets, no heap, no wheel, no
- * eras. A reference for a few tenants: it must be given the same calls as core/sched.h, a choose
- * after each (as rounds begin when somebody is chosen), and works that the weights divide. */
+/* sched_naive: the four policies once more, as plainly as can be: every decision is a walk over
+ * all tenants, rounds are granted one by one, counters are plain numbers. No sets, no heap, no
+ * wheel, no eras. A reference for a few tenants: it must be given the same calls as core/sched.h,
+ * a choose after each (as rounds begin when somebody is chosen), and works that the weights
+ * divide. */
 #ifndef WEIR_TESTS_SCHED_NAIVE_H
 #define WEIR_TESTS_SCHED_NAIVE_H
 
