@@ -1,9 +1,9 @@
 /* Every order in which a few events of three lanes can come, against lanes that are plain sums.
  *
  * As sched_exhaustive_test.c, but the lists of deeds are those of lanes with one tenant each:
- * a0..a2 enqueue, r0..r2 remove the oldest, s0..s2 suspend, u0..u2 resume, t take, p put the last taken
- * back. After every deed: the lane that the naive one chooses, what each is behind its floor; and
- * over every stretch that ends now the floor is kept, less a slack as in lanes_test.c. */
+ * a0..a2 enqueue, r0..r2 remove the oldest, s0..s2 suspend, u0..u2 resume, t take, p put the last
+ * taken back. After every deed: the lane that the naive one chooses, what each is behind its floor;
+ * and over every stretch that ends now the floor is kept, less a slack as in lanes_test.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -44,7 +44,7 @@ struct sched_judge {
     bool has_stale; /* a refund came for a stale call: it may be lost in part */
     struct sched_measure used, delivered;
     bool is_unmeasured; /* no more: a call was put back, or was out when a weight changed */
-    bool is_reweighed; /* a weight was changed with calls out, or put back */
+    bool is_reweighed;  /* a weight was changed with calls out, or put back */
     /* Waiting for the first turn: what others had since this tenant came, while it waits for it. */
     bool is_first[JUDGE_TENANTS_MAX];
     judge_int had_since[JUDGE_TENANTS_MAX][JUDGE_TENANTS_MAX];
