@@ -285,7 +285,11 @@ void weir_gap_set_weight(struct weir_gap *g, uint32_t lane, uint32_t tenant, uin
         return;
     r->weight = weight & 1023;
     if (l->policy == WEIR_SCHED_DRR) {
-        note_drop(l, r); /* a request is one still, and of another share of a turn */
+        /* A request is one still, and of another share of a turn; a turn that has begun or was
+         * lengthened by one put back is of the old weight. */
+        if (is_backlogged(r))
+            r->drop = clamp_up(r->drop + (int64_t)weight * (int64_t)WEIR_GAP_REQUEST_UWORK);
+        note_drop(l, r);
     } else {
         r->ahead = reweigh(r->ahead, weight, before);
         r->drop = reweigh(r->drop, weight, before);

@@ -64,7 +64,10 @@ static void reweigh(const struct gap_twin *twin, struct state *s, int64_t weight
         return;
     s->ahead = ceil_of(s->ahead * weight, s->weight);
     s->served = ceil_of(s->served * weight, s->weight);
-    if (twin->policy != WEIR_SCHED_DRR) /* a request owed is one, whatever the turn */
+    if (twin->policy ==
+        WEIR_SCHED_DRR) /* a request owed is one; its turn may be of the old weight */
+        s->peak += s->is_backlogged ? weight * (int64_t)WEIR_GAP_REQUEST_UWORK : 0;
+    else
         s->peak = s->level + ceil_of((s->peak - s->level) * weight, s->weight);
     s->weight = weight;
     s->since = slice;
