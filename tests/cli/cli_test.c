@@ -1,48 +1,10 @@
-#include "support/check.h"
+/* The commands, run as a person would: each line, what it says and how it exits. */
+#include "cli/run.h"
 
 #include "core/base.h"
+#include "support/check.h"
 
-#include <jansson.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static char out[64 << 10]; /* stdout and stderr of the last run, as they came */
-
-/* Runs a shell line with $W the program and $D an empty folder that is its state directory. */
-static int run(const char *line)
-{
-    FILE *pipe = popen(line, "r");
-    CHECK(pipe);
-    size_t used = fread(out, 1, sizeof out - 1, pipe);
-    out[used] = '\0';
-    int status = pclose(pipe);
-    CHECK_MSG(WIFEXITED(status), "%.300s", line);
-    return WEXITSTATUS(status);
-}
-
-static int setup(void **state)
-{
-    static char dir[64];
-    (void)state;
-    strcpy(dir, "/tmp/weir-cli-XXXXXX");
-    if (!mkdtemp(dir) || !getenv("WEIR_BIN"))
-        return -1;
-    return setenv("D", dir, 1) || setenv("W", getenv("WEIR_BIN"), 1) ||
-           setenv("WEIR_STATE", dir, 1);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return system("rm -rf \"$D\"");
-}
-
-static const struct {
-    const char *line;
-    int status;
-    const char *said;
-} rows[] = {
+static const struct run_row rows[] = {
     {"$W 2>&1", 2, "usage: weir COMMAND"},
     {"$W --help", 0, "usage: weir COMMAND"},
     {"$W help", 0, "serve"},
@@ -201,24 +163,19 @@ static const struct {
 static void cli__each_line__says_and_exits_as_told(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
-        int status = run(rows[i].line);
-        CHECK_MSG(status == rows[i].status, "%.200s: status %d: %.200s", rows[i].line, status, out);
-        CHECK_MSG(strstr(out, rows[i].said), "%.200s: %.250s", rows[i].line, out);
-    }
+    run_rows(rows, WEIR_COUNT(rows));
 }
 
 static void cli__check_json__is_json_either_way(void **state)
 {
     (void)state;
-    CHECK_INT(run("$W check --json"), 0);
-    json_t *all = json_loads(out, 0, NULL);
+    json_t *all = run_json("$W check --json", 0);
     CHECK(json_is_true(json_object_get(all, "valid")));
     CHECK_STR(json_string_value(json_object_get(json_object_get(all, "config"), "listen")),
               "127.0.0.1:8765");
     json_decref(all);
     CHECK_INT(run("echo 'listn: x' > $D/c.yaml; $W check --json $D/c.yaml"), 1);
-    all = json_loads(out, 0, NULL);
+    all = json_loads(run_out, 0, NULL);
     CHECK(json_is_false(json_object_get(all, "valid")));
     CHECK_INT(json_array_size(json_object_get(all, "problems")), 2);
     const json_t *first = json_array_get(json_object_get(all, "problems"), 0);
@@ -231,26 +188,23 @@ static void cli__key_new__prints_the_key_alone_on_stdout(void **state)
 {
     (void)state;
     CHECK_INT(run("$W key new a 2>/dev/null"), 0);
-    CHECK_INT(strlen(out), 53);
-    CHECK(strncmp(out, "wk_", 3) == 0 && out[52] == '\n');
-    CHECK_INT(run("$W key new b --weight 3 --lane batch --json"), 0);
-    json_t *made = json_loads(out, 0, NULL);
+    CHECK_INT(strlen(run_out), 53);
+    CHECK(strncmp(run_out, "wk_", 3) == 0 && run_out[52] == '\n');
+    json_t *made = run_json("$W key new b --weight 3 --lane batch --json", 0);
     CHECK_INT(strlen(json_string_value(json_object_get(made, "key"))), 52);
     json_decref(made);
-    CHECK_INT(run("$W key list --json"), 0);
-    json_t *list = json_loads(out, 0, NULL);
+    json_t *list = run_json("$W key list --json", 0);
     CHECK_INT(json_array_size(list), 2);
     CHECK_STR(json_string_value(json_object_get(json_array_get(list, 1), "lane")), "batch");
     CHECK_INT(json_integer_value(json_object_get(json_array_get(list, 1), "weight")), 3);
     json_decref(list);
-    CHECK(!strstr(out, "wk_"));
+    CHECK(!strstr(run_out, "wk_"));
 }
 
 static void cli__race_json__names_what_both_lost(void **state)
 {
     (void)state;
-    CHECK_INT(run("$W ledger race --threads 7 --grant 1k --estimate 50 --json"), 0);
-    json_t *all = json_loads(out, 0, NULL);
+    json_t *all = run_json("$W ledger race --threads 7 --grant 1k --estimate 50 --json", 0);
     const json_t *naive = json_object_get(all, "check_then_write");
     const json_t *ledger = json_object_get(all, "ledger");
     CHECK_INT(json_integer_value(json_object_get(naive, "overspent_tok")), 300);
@@ -265,11 +219,14 @@ static void cli__race_json__names_what_both_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(cli__each_line__says_and_exits_as_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(cli__check_json__is_json_either_way, setup, teardown),
-        cmocka_unit_test_setup_teardown(cli__key_new__prints_the_key_alone_on_stdout, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(cli__race_json__names_what_both_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(cli__each_line__says_and_exits_as_told, run_setup,
+                                        run_teardown),
+        cmocka_unit_test_setup_teardown(cli__check_json__is_json_either_way, run_setup,
+                                        run_teardown),
+        cmocka_unit_test_setup_teardown(cli__key_new__prints_the_key_alone_on_stdout, run_setup,
+                                        run_teardown),
+        cmocka_unit_test_setup_teardown(cli__race_json__names_what_both_lost, run_setup,
+                                        run_teardown),
     };
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
 }

@@ -1,58 +1,10 @@
 /* weir fair, run as a person would. */
-#include "support/check.h"
+#include "cli/run.h"
 
 #include "core/base.h"
+#include "support/check.h"
 
-#include <jansson.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-
-static char out[256 << 10]; /* stdout and stderr of the last run, as they came */
-
-static int run(const char *line)
-{
-    FILE *pipe = popen(line, "r");
-    CHECK(pipe);
-    size_t used = fread(out, 1, sizeof out - 1, pipe);
-    out[used] = '\0';
-    int status = pclose(pipe);
-    CHECK_MSG(WIFEXITED(status), "%.300s", line);
-    return WEXITSTATUS(status);
-}
-
-static int setup(void **state)
-{
-    static char dir[64];
-    (void)state;
-    strcpy(dir, "/tmp/weir-fair-XXXXXX");
-    if (!mkdtemp(dir) || !getenv("WEIR_BIN"))
-        return -1;
-    return setenv("D", dir, 1) || setenv("W", getenv("WEIR_BIN"), 1);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return system("rm -rf \"$D\"");
-}
-
-struct row {
-    const char *line;
-    int status;
-    const char *said;
-};
-
-static void check_rows(const struct row *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        int status = run(rows[i].line);
-        CHECK_MSG(status == rows[i].status, "%s: %d\n%.200s", rows[i].line, status, out);
-        CHECK_MSG(strstr(out, rows[i].said), "%s: no '%s' in\n%.200s", rows[i].line, rows[i].said,
-                  out);
-    }
-}
-
-static const struct row good[] = {
+static const struct run_row good[] = {
     {"$W fair", 0, "vtc: 60 requests of 3 tenants, 1 permit, seed 1\n"},
     {"$W fair", 0, "After all is drained: a 40, b 10, c 10 served."},
     {"$W fair", 0, "totals after draining prove nothing.\nEvery bound holds.\n"},
@@ -92,10 +44,10 @@ static const struct row good[] = {
 static void fair__asked_for_what_can_be_run__runs_it(void **state)
 {
     (void)state;
-    check_rows(good, WEIR_COUNT(good));
+    run_rows(good, WEIR_COUNT(good));
 }
 
-static const struct row bad[] = {
+static const struct run_row bad[] = {
     {"$W fair --weights a=0,b=1 2>&1", 2,
      "weir fair: --weights: the weight of a is a whole number from 1 to 1000, not '0'"},
     {"$W fair --weights a=1001 2>&1", 2, "from 1 to 1000, not '1001'"},
@@ -171,17 +123,17 @@ static const struct row bad[] = {
 static void fair__asked_for_the_impossible__says_what_and_what_to_do(void **state)
 {
     (void)state;
-    check_rows(bad, WEIR_COUNT(bad));
+    run_rows(bad, WEIR_COUNT(bad));
 }
 
 static void fair__help__the_classroom_comes_first(void **state)
 {
     (void)state;
     CHECK_INT(run("$W fair --help"), 0);
-    const char *classroom = strstr(out, "weir fair --weights a=4,b=1,c=1 --backlog 40,10,10");
-    const char *flags = strstr(out, "  --weights LIST");
+    const char *classroom = strstr(run_out, "weir fair --weights a=4,b=1,c=1 --backlog 40,10,10");
+    const char *flags = strstr(run_out, "  --weights LIST");
     CHECK(classroom && flags && classroom < flags);
-    const char *before = strstr(out, "  weir fair ");
+    const char *before = strstr(run_out, "  weir fair ");
     CHECK(before && before + 2 == classroom);
 }
 
@@ -191,15 +143,6 @@ static void fair__nothing_said__is_the_classroom(void **state)
     CHECK_INT(run("$W fair > $D/a; $W fair --weights a=4,b=1,c=1 --backlog 40,10,10 > $D/b; "
                   "cmp $D/a $D/b"),
               0);
-}
-
-static json_t *run_json(const char *line, int want)
-{
-    json_error_t error;
-    CHECK_INT(run(line), want);
-    json_t *all = json_loads(out, 0, &error);
-    CHECK_MSG(all, "%s: %s", line, error.text);
-    return all;
 }
 
 /* A gap of the n-th policy. */
@@ -263,7 +206,7 @@ static void fair__all__the_counterexample_does_not_count(void **state)
     CHECK(json_is_null(json_object_get(gap_of(all, 3, "dispatched"), "bound"))); /* fifo */
     json_decref(all);
     CHECK_INT(run("$W fair --policy all"), 0);
-    CHECK(strstr(out, "BROKEN, as it must be"));
+    CHECK(strstr(run_out, "BROKEN, as it must be"));
     CHECK_INT(run("$W fair --policy vtc,drr-restarting"), 1); /* asked for by name it does */
 }
 
@@ -296,12 +239,12 @@ static void fair__plot__a_picture_of_each_tenant_and_its_ideal(void **state)
     (void)state;
     CHECK_INT(run("$W fair --policy vtc,drr-restarting --plot $D/p.svg"), 1);
     CHECK_INT(run("cat $D/p.svg"), 0);
-    CHECK(strncmp(out, "<svg", 4) == 0 || strncmp(out, "<?xml", 5) == 0);
-    CHECK(strcmp(out + strlen(out) - 7, "</svg>\n") == 0);
-    CHECK(strstr(out, ">vtc<") && strstr(out, ">drr-restarting<"));
-    CHECK(strstr(out, "a, ideal") && strstr(out, "c, ideal"));
-    CHECK(strstr(out, "bound 1."));
-    CHECK(!strstr(out, "nan") && !strstr(out, "inf\""));
+    CHECK(strncmp(run_out, "<svg", 4) == 0 || strncmp(run_out, "<?xml", 5) == 0);
+    CHECK(strcmp(run_out + strlen(run_out) - 7, "</svg>\n") == 0);
+    CHECK(strstr(run_out, ">vtc<") && strstr(run_out, ">drr-restarting<"));
+    CHECK(strstr(run_out, "a, ideal") && strstr(run_out, "c, ideal"));
+    CHECK(strstr(run_out, "bound 1."));
+    CHECK(!strstr(run_out, "nan") && !strstr(run_out, "inf\""));
 }
 
 int main(void)
@@ -317,5 +260,5 @@ int main(void)
         cmocka_unit_test(fair__a_seed__the_same_bytes_and_another_seed_others),
         cmocka_unit_test(fair__plot__a_picture_of_each_tenant_and_its_ideal),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, run_setup, run_teardown);
 }

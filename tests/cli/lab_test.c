@@ -1,54 +1,17 @@
 /* weir lab, run as a person would: what it says, what it refuses, and what its scenarios show. */
-#include "support/check.h"
+#include "cli/run.h"
 
 #include "core/base.h"
+#include "support/check.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static char out[1 << 20]; /* what the last run printed */
-
-/* Runs a shell line with $W the program, $D an empty folder, $T the test data. */
-static int run(const char *line)
-{
-    FILE *pipe = popen(line, "r");
-    CHECK(pipe);
-    size_t used = fread(out, 1, sizeof out - 1, pipe);
-    out[used] = '\0';
-    int status = pclose(pipe);
-    CHECK_MSG(WIFEXITED(status), "%.300s", line);
-    return WEXITSTATUS(status);
-}
-
-static int setup(void **state)
-{
-    static char dir[64];
-    (void)state;
-    strcpy(dir, "/tmp/weir-lab-XXXXXX");
-    if (!mkdtemp(dir) || !getenv("WEIR_BIN") || !getenv("WEIR_TEST_DATA"))
-        return -1;
-    return setenv("D", dir, 1) || setenv("W", getenv("WEIR_BIN"), 1) ||
-           setenv("T", getenv("WEIR_TEST_DATA"), 1) || setenv("WEIR_STATE", dir, 1);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return system("rm -rf \"$D\"");
-}
 
 #define MINI                                                                                       \
     "printf 'upstreams: [{name: a, url: \"http://h\"}]\\ntraffic: {time: 5s, tenants: [{name: x, " \
     "rate: 9/s, prompt: 100, output: 20}]}\\n' > $D/mini.yaml; "
 
-static const struct {
-    const char *line;
-    int status;
-    const char *said;
-} rows[] = {
+static const struct run_row rows[] = {
     {"$W lab --help", 0, "usage: weir lab [SCENARIO|FILE.yaml] [flags]"},
     {"$W help lab | sed -n '/^  weir lab/p' | head -1", 0, "  weir lab   "}, /* examples first */
     {"$W lab --list | cut -d' ' -f1 | tr '\\n' ' '", 0,
@@ -148,11 +111,7 @@ static const struct {
 static void lab__each_command_line__says_what_it_must(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
-        int status = run(rows[i].line);
-        CHECK_MSG(status == rows[i].status, "%s: %d, %.200s", rows[i].line, status, out);
-        CHECK_MSG(strstr(out, rows[i].said), "%.200s: %.200s", rows[i].line, out);
-    }
+    run_rows(rows, WEIR_COUNT(rows));
 }
 
 /* ---- what is the same each time ---- */
@@ -166,7 +125,7 @@ static void lab__the_default_scenario__comes_to_the_same_as_ever(void **state)
     CHECK_MSG(status == 0,
               "what the gateway's core does has changed; if that is meant, run this test with "
               "WEIR_LAB_WRITE=1 and say in the commit why: %.300s",
-              out);
+              run_out);
 }
 
 static void lab__two_runs__print_the_same_bytes(void **state)
@@ -179,15 +138,6 @@ static void lab__two_runs__print_the_same_bytes(void **state)
 }
 
 /* ---- figures ---- */
-
-static json_t *get(const char *line)
-{
-    int status = run(line);
-    CHECK_MSG(status == 0, "%s: %d, %.200s", line, status, out);
-    json_t *all = json_loads(out, 0, NULL);
-    CHECK_MSG(all, "%s: %.200s", line, out);
-    return all;
-}
 
 static json_t *find_tenant(const json_t *all, const char *name)
 {
@@ -219,7 +169,7 @@ static double of_run(const char *flags, const char *tenant, const char *key)
 {
     char line[512];
     snprintf(line, sizeof line, "$W lab --json %s", flags);
-    json_t *all = get(line);
+    json_t *all = run_json(line, 0);
     double value = figure(all, tenant, key);
     json_decref(all);
     return value;
@@ -296,7 +246,7 @@ static void scenario__lanes__a_floor_keeps_the_job_going(void **state)
 static void scenario__budget__a_spent_third_hurts_nobody_else(void **state)
 {
     (void)state;
-    json_t *all = get("$W lab budget --json");
+    json_t *all = run_json("$W lab budget --json", 0);
     CHECK_RANGE(figure(all, "team-a", "budget_exhausted"), 300, 500);
     CHECK_RANGE(figure(all, "team-c", "budget_exhausted"), 50, 200);
     CHECK_INT(figure(all, "team-b", "refused"), 0);
@@ -325,7 +275,7 @@ static void scenario__retry_storm__waiting_serves_whom_refusing_loses(void **sta
     double sent = of_run("retry-storm", "app-1", "sent");
     CHECK_RANGE(of_run("retry-storm", "app-1", "rate_limit_exceeded") / sent, 0.5, 2);
     CHECK_RANGE(of_run("retry-storm", "app-1", "refused") / sent, 0.1, 0.4);
-    json_t *all = get("$W lab retry-storm --set tenants.app-1.limits.over=wait --json");
+    json_t *all = run_json("$W lab retry-storm --set tenants.app-1.limits.over=wait --json", 0);
     CHECK(figure(all, "app-1", "finished") == sent);
     CHECK_INT(figure(all, "app-1", "retries"), 0);
     CHECK_RANGE(figure(all, "app-1", "good_share"), 0.99, 1);
@@ -356,7 +306,7 @@ static void lab__seeds__are_the_mean_of_single_runs(void **state)
     }
     for (int i = 0; i < 4; i++)
         squares += (values[i] - sum / 4) * (values[i] - sum / 4);
-    json_t *all = get("$W lab noisy --seed 5 --seeds 4 --json");
+    json_t *all = run_json("$W lab noisy --seed 5 --seeds 4 --json", 0);
     json_t *mean =
         json_object_get(json_object_get(json_object_get(all, "tenants"), "app-2"), "tokens_per_s");
     CHECK_INT(json_integer_value(json_object_get(mean, "runs")), 4);
@@ -384,7 +334,7 @@ static void lab__a_difference__is_of_the_same_traffic(void **state)
     (void)state;
     double fifo = of_run("--policy fifo", "app-1", "queue_wait_p95_s");
     double vtc = of_run("--policy vtc", "app-1", "queue_wait_p95_s");
-    json_t *all = get("$W lab --diff scheduler=fifo scheduler=vtc --json");
+    json_t *all = run_json("$W lab --diff scheduler=fifo scheduler=vtc --json", 0);
     json_t *pair = find_pair(all, "app-1", "queue_wait_p95_s");
     CHECK(json_number_value(json_object_get(pair, "a")) == fifo);
     CHECK(json_number_value(json_object_get(pair, "b")) == vtc);
@@ -396,7 +346,7 @@ static void lab__a_difference__is_of_the_same_traffic(void **state)
     json_decref(all);
 
     /* A setup against itself differs in nothing, over many seeds neither. */
-    all = get("$W lab --diff default default --seeds 3 --json");
+    all = run_json("$W lab --diff default default --seeds 3 --json", 0);
     size_t i;
     json_array_foreach(json_object_get(all, "differences"), i, pair)
     {
@@ -412,13 +362,14 @@ static void lab__a_difference__is_of_the_same_traffic(void **state)
 static void lab__a_recording__is_a_trace_that_sends_the_same(void **state)
 {
     (void)state;
-    json_t *first = get("$W lab noisy --policy vtc --record $D/r.csv --json");
+    json_t *first = run_json("$W lab noisy --policy vtc --record $D/r.csv --json", 0);
     CHECK_INT(run("head -1 $D/r.csv; stat -c %a $D/r.csv"), 0);
-    CHECK(strstr(out, "#weir recording 1") && strstr(out, "\n600\n"));
+    CHECK(strstr(run_out, "#weir recording 1") && strstr(run_out, "\n600\n"));
     CHECK(figure(first, "all", "refused") > 0); /* overloaded: refused ones have no tokens there */
     json_decref(first);
-    first = get("$W lab noisy --policy vtc --set traffic.batch.rate=5/s --record $D/r.csv --json");
-    json_t *again = get("$W lab noisy --policy vtc --trace $D/r.csv --json 2>/dev/null");
+    first = run_json(
+        "$W lab noisy --policy vtc --set traffic.batch.rate=5/s --record $D/r.csv --json", 0);
+    json_t *again = run_json("$W lab noisy --policy vtc --trace $D/r.csv --json 2>/dev/null", 0);
     const char *tenants[] = {"app-1", "app-2", "app-3", "batch", "all"};
     for (size_t i = 0; i < WEIR_COUNT(tenants); i++) {
         CHECK(figure(first, tenants[i], "sent") == figure(again, tenants[i], "sent"));
@@ -444,9 +395,9 @@ static void lab__a_picture__is_well_formed(void **state)
         CHECK_INT(run(line), 0);
         bool has_refusals =
             strcmp(scenarios[i], "noisy") == 0 || strcmp(scenarios[i], "failing") == 0;
-        CHECK_MSG(strcmp(out, has_refusals ? "True True\n" : "True False\n") == 0 ||
+        CHECK_MSG(strcmp(run_out, has_refusals ? "True True\n" : "True False\n") == 0 ||
                       strcmp(scenarios[i], "failing") == 0,
-                  "%s: %s", scenarios[i], out);
+                  "%s: %s", scenarios[i], run_out);
     }
 }
 
@@ -455,7 +406,7 @@ static void lab__the_documents_sessions__are_what_it_prints(void **state)
     (void)state;
     int status = run("python3 $T/../../tools/doc_session.py $T/../../docs/lab.md $W $T "
                      "${WEIR_LAB_WRITE:+--write} 2>&1");
-    CHECK_MSG(status == 0, "run this test with WEIR_LAB_WRITE=1: %.400s", out);
+    CHECK_MSG(status == 0, "run this test with WEIR_LAB_WRITE=1: %.400s", run_out);
 }
 
 /* ---- enough ---- */
@@ -468,14 +419,15 @@ static void lab__an_interrupt__shows_what_there_is(void **state)
                   "while ! grep -q tenant $D/stop.csv 2>/dev/null; do :; done; "
                   "kill -INT $p; wait $p; s=$?; cat $D/o; exit $s"),
               0);
-    CHECK_MSG(strstr(out, "Stopped before its end") && strstr(out, "app-1"), "%.300s", out);
+    CHECK_MSG(strstr(run_out, "Stopped before its end") && strstr(run_out, "app-1"), "%.300s",
+              run_out);
     /* Of many, those that are over: as many of each side. */
     CHECK_INT(run("$W lab --diff scheduler=fifo scheduler=vtc --seeds 10000 > $D/o 2> $D/e & p=$!; "
                   "for i in 1 2 3 4 5 6 7 8 9 10; do $W lab --seeds 2 > /dev/null; done; "
                   "kill -INT $p; wait $p; s=$?; cat $D/e $D/o; exit $s"),
               0);
-    CHECK_MSG(strstr(out, "stopped after ") && strstr(out, " of 10000 seeds") &&
-                  strstr(out, "app-1"),
+    CHECK_MSG(strstr(run_out, "stopped after ") && strstr(run_out, " of 10000 seeds") &&
+                  strstr(run_out, "app-1"),
               "%.300s", out);
     /* The second ends it at once: here while nobody reads what it prints. */
     CHECK_INT(
@@ -506,5 +458,5 @@ int main(void)
         cmocka_unit_test(lab__the_documents_sessions__are_what_it_prints),
         cmocka_unit_test(lab__an_interrupt__shows_what_there_is),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, run_setup, run_teardown);
 }
