@@ -45,13 +45,12 @@ static json_t *off_json(const struct weir_fair_off *off)
 
 static json_t *facts_json(const struct weir_fair_facts *f)
 {
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "largest_work_per_weight",
-                     units(f->used_max_uwork), "largest_estimate_per_weight",
-                     units(f->charged_max_uwork), "largest_work", units(f->item_max_uwork),
+    return json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "largest_work_per_weight",
+                     units(f->work_max_uwork), "largest_work", units(f->item_max_uwork),
                      "largest_quantum", units(f->quantum_max_uwork), "largest_error_per_weight",
                      units(f->error_max_uwork), "largest_input_tok", (json_int_t)f->input_max_tok,
-                     "largest_request_tok", (json_int_t)f->request_max_tok, "latecomers",
-                     (json_int_t)f->latecomers);
+                     "largest_request_tok", (json_int_t)f->request_max_tok, "returns",
+                     (json_int_t)f->returns);
 }
 
 static json_t *items_json(const struct fair_setup *setup, const struct fair_outcome *o)

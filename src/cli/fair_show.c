@@ -292,20 +292,19 @@ static void print_gaps(const struct fair_report *r)
 
 static void print_formula(const struct fair_outcome *o, bool has_estimates)
 {
-    const char *late = o->result.facts.latecomers && has_estimates ? " + P E" : "";
+    const char *returned = o->result.facts.returns && has_estimates ? " + P E" : "";
     const char *twice = has_estimates ? " + 2 (2P-1) E" : "";
     switch (o->policy) {
     case WEIR_FAIR_VTC:
-        printf("vtc: dispatched 2 L%s%s; delivered 2 P max(L, X)%s;\n"
+        printf("vtc: dispatched 2 L%s%s; delivered 2 P L%s;\n"
                "     published 2 max(w_p L_in, w_q M)%s%s, M = P x largest (input + output)\n",
-               has_estimates ? " + 2 (P-1) E" : "", late, late, has_estimates ? " + 2 P E" : "",
-               late);
+               has_estimates ? " + 2 (P-1) E" : "", returned, returned,
+               has_estimates ? " + 2 P E" : "", returned);
         break;
     case WEIR_FAIR_DRR_COST:
-        printf(
-            "drr-cost: dispatched 2 L + Q%s%s; published 2 Max + Q%s%s;\n"
-            "     delivered 2 P L more than dispatched, or 4 P max(L, X) + Q%s if that is less\n",
-            twice, late, twice, late, late);
+        printf("drr-cost: dispatched 2 L + Q%s%s; published 2 Max + Q%s%s;\n"
+               "     delivered 4 P L + Q%s\n",
+               twice, returned, twice, returned, returned);
         break;
     case WEIR_FAIR_DRR:
     case WEIR_FAIR_DRR_RESTARTING:
@@ -318,31 +317,35 @@ static void print_formula(const struct fair_outcome *o, bool has_estimates)
     }
 }
 
-static void print_formulas(const struct fair_report *r)
+static void print_facts(const struct fair_report *r)
 {
     const struct weir_fair_facts *f = &r->outcomes[0].result.facts;
     char input[CLI_AMOUNT_BYTES], request[CLI_AMOUNT_BYTES];
-    char a[FAIR_AMOUNT_BYTES], b[FAIR_AMOUNT_BYTES], c[FAIR_AMOUNT_BYTES];
-    puts("\nBounds (docs/bounds.md):");
-    for (uint32_t i = 0; i < r->count; i++)
-        print_formula(&r->outcomes[i], f->error_max_uwork > 0);
-    if (r->setup->seeds > 1)
-        return;
+    char a[FAIR_AMOUNT_BYTES], b[FAIR_AMOUNT_BYTES];
     printf("P = %u %s, L = %s the largest work / weight, Max = %s the largest work,\n"
            "L_in = %s the largest input, M = P x %s tokens",
            r->setup->permits, plural(r->setup->permits, "permit", "permits"),
-           fair_amount(f->used_max_uwork, a), fair_amount(f->item_max_uwork, b),
+           fair_amount(f->work_max_uwork, a), fair_amount(f->item_max_uwork, b),
            cli_amount((int64_t)f->input_max_tok, input),
            cli_amount((int64_t)f->request_max_tok, request));
     for (uint32_t i = 0; i < r->count; i++)
         if (r->outcomes[i].policy == WEIR_FAIR_DRR_COST)
             printf(", Q = %s the largest quantum",
-                   fair_amount(r->outcomes[i].result.facts.quantum_max_uwork, c));
+                   fair_amount(r->outcomes[i].result.facts.quantum_max_uwork, a));
     if (f->error_max_uwork > 0)
-        printf(",\nX = %s the largest estimate / weight, E = %s the largest |used - estimate| / "
-               "weight",
-               fair_amount(f->charged_max_uwork, a), fair_amount(f->error_max_uwork, b));
+        printf(
+            ",\nE = %s the largest |used - estimate| / weight; L and Max are of used and estimates",
+            fair_amount(f->error_max_uwork, a));
     putchar('\n');
+}
+
+static void print_formulas(const struct fair_report *r)
+{
+    puts("\nBounds (docs/bounds.md):");
+    for (uint32_t i = 0; i < r->count; i++)
+        print_formula(&r->outcomes[i], r->outcomes[0].result.facts.error_max_uwork > 0);
+    if (r->setup->seeds == 1)
+        print_facts(r);
 }
 
 /* ---- the end ---- */

@@ -150,7 +150,7 @@ static void run_arrive_first(struct run *r, uint32_t tenant)
     for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++)
         fair_gap_begin(r->gaps[c], tenant, r->served[c], here(r));
     r->is_backlogged[tenant] = true;
-    r->bound.facts.latecomers += r->ends.count > 0;
+    r->bound.facts.returns += r->served[WEIR_FAIR_REQUESTS][tenant] > 0;
 }
 
 static void run_arrive(struct run *r, uint32_t index)

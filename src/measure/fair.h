@@ -112,15 +112,14 @@ struct weir_fair_tenant {
 
 /* What the bounds are made of; see docs/bounds.md. Per weight, weights as scaled. */
 struct weir_fair_facts {
-    uint64_t used_max_uwork;      /* L: largest work / weight, as used */
-    uint64_t charged_max_uwork;   /* as charged at dispatch */
-    uint64_t item_max_uwork;      /* Max: largest work, as used or charged, not per weight */
+    uint64_t work_max_uwork;      /* L: largest work / weight, as used or as charged */
+    uint64_t item_max_uwork;      /* Max: the same, not per weight */
     uint64_t input_max_tok;       /* L_in */
     uint64_t request_max_tok;     /* largest input + output */
     uint64_t quantum_max_uwork;   /* Q: the largest running mean cost, for a weight of 1 */
-    uint64_t error_max_uwork;     /* e: largest |used - charged| / weight */
+    uint64_t error_max_uwork;     /* E: largest |used - charged| / weight */
     uint64_t turn_micro_requests; /* requests of a turn, of the scaled weight 1 */
-    uint64_t latecomers; /* times a tenant became backlogged while requests were in flight */
+    uint64_t returns;             /* times a tenant that had run empty came back */
 };
 
 struct weir_fair_result {

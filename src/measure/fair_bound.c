@@ -1,11 +1,11 @@
 /* With P permits and, per weight (weights scaled so that the smallest is 1): L the largest work of a
- * request as used, X as charged, E the largest difference of the two, Q drr-cost's largest quantum.
- * R is P x E when a tenant came while requests were in flight, else 0: it is placed by counters that
- * hold their estimates, and a refund of its own may be lost, idleness being no credit.
+ * request as used or as charged, E the largest difference of the two, Q drr-cost's largest quantum. R
+ * is P x E when a tenant ran empty and came back, else 0: a refund for what it had in flight may be
+ * lost then, idleness being no credit.
  *
- *             dispatched                         delivered
- *   vtc       2 L + 2 (P - 1) E + R              2 P max(L, X) + R
- *   drr-cost  2 L + Q + 2 (2 P - 1) E + R        that + 2 P L, or 4 P max(L, X) + Q + R
+ *             dispatched                          delivered
+ *   vtc       2 L + 2 (P - 1) E + R               2 P L + R
+ *   drr-cost  2 L + Q + 2 (2 P - 1) E + R         4 P L + Q + R
  *   drr       no bound in work; one turn, in requests
  *
  * What is said of dispatched work holds too when only the tenant that is behind waits.
@@ -37,11 +37,10 @@ void fair_bound_init(struct fair_bound *b, const struct weir_fair_plan *plan)
         uint64_t used = weir_fair_work_uwork(item->input_tok, item->output_tok);
         uint64_t charged = item->estimate_uwork;
         uint64_t error = used > charged ? used - charged : charged - used;
-        f->used_max_uwork = weir_max_u64(f->used_max_uwork, per_weight(b, used, item->tenant));
-        f->charged_max_uwork =
-            weir_max_u64(f->charged_max_uwork, per_weight(b, charged, item->tenant));
+        uint64_t larger = weir_max_u64(used, charged);
+        f->work_max_uwork = weir_max_u64(f->work_max_uwork, per_weight(b, larger, item->tenant));
         f->error_max_uwork = weir_max_u64(f->error_max_uwork, per_weight(b, error, item->tenant));
-        f->item_max_uwork = weir_max_u64(f->item_max_uwork, weir_max_u64(used, charged));
+        f->item_max_uwork = weir_max_u64(f->item_max_uwork, larger);
         f->input_max_tok = weir_max_u64(f->input_max_tok, item->input_tok);
         f->request_max_tok = weir_max_u64(f->request_max_tok, item->input_tok + item->output_tok);
     }
@@ -66,31 +65,24 @@ struct bounds {
 static struct bounds in_work(const struct fair_bound *b, bool is_delivered)
 {
     const struct weir_fair_facts *f = &b->facts;
-    wide permits = b->plan->permits;
-    wide used = f->used_max_uwork, charged = f->charged_max_uwork, error = f->error_max_uwork;
-    wide larger = used > charged ? used : charged, quantum = f->quantum_max_uwork;
-    wide late = f->latecomers ? permits * error : 0;
-    wide vtc_estimates = 2 * (permits - 1) * error + late;
-    wide drr_estimates = 2 * (2 * permits - 1) * error + late;
+    wide permits = b->plan->permits, work = f->work_max_uwork, error = f->error_max_uwork;
+    wide quantum = f->quantum_max_uwork, returned = f->returns ? permits * error : 0;
+    wide estimates = 2 * (2 * permits - 1) * error + returned; /* of drr-cost */
     switch (b->plan->policy) {
     case WEIR_FAIR_VTC: {
         wide input = (wide)f->input_max_tok * WEIR_FAIR_WORK_INPUT;
         wide pool = permits * f->request_max_tok * WEIR_FAIR_WORK_OUTPUT;
-        wide paper =
-            2 * (input > pool ? input : pool) * WEIR_UWORK_PER_WORK + 2 * permits * error + late;
+        wide paper = 2 * (input > pool ? input : pool) * WEIR_UWORK_PER_WORK;
         if (is_delivered)
-            return (struct bounds){true, 2 * permits * larger + late, paper};
-        return (struct bounds){true, 2 * used + vtc_estimates, 0};
+            return (struct bounds){true, 2 * permits * work + returned,
+                                   paper + 2 * permits * error + returned};
+        return (struct bounds){true, 2 * work + 2 * (permits - 1) * error + returned, 0};
     }
-    case WEIR_FAIR_DRR_COST: {
-        wide dispatched = 2 * used + quantum + drr_estimates;
-        wide in_flight = dispatched + 2 * permits * used;
-        wide whatever = 4 * permits * larger + quantum + late;
+    case WEIR_FAIR_DRR_COST:
         if (is_delivered)
-            return (struct bounds){true, in_flight < whatever ? in_flight : whatever, 0};
-        return (struct bounds){true, dispatched,
-                               2 * (wide)f->item_max_uwork + quantum + drr_estimates};
-    }
+            return (struct bounds){true, 4 * permits * work + quantum + returned, 0};
+        return (struct bounds){true, 2 * work + quantum + estimates,
+                               2 * (wide)f->item_max_uwork + quantum + estimates};
     case WEIR_FAIR_DRR:
     case WEIR_FAIR_FIFO:
     case WEIR_FAIR_DRR_RESTARTING:

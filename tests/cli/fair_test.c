@@ -21,7 +21,7 @@ static const struct run_row good[] = {
     {"$W fair --cost 5", 0, "L = 5 the largest work / weight"},
     {"$W fair --input fixed:3 --output fixed:2 --permits 3 --policy drr-cost", 0,
      "L_in = 3 the largest input, M = P x 5 tokens, Q = 7 the largest quantum"},
-    {"$W fair --estimates biased:+20% --cost fixed:100", 0, "X = 120 the largest estimate"},
+    {"$W fair --estimates biased:+20% --cost fixed:100", 0, "L = 120 the largest work / weight"},
     {"$W fair --estimates biased:-50% --cost fixed:100 --permits 2", 0, "E = 50 the largest |used"},
     {"$W fair --estimates a=exact,b=noisy:50%,c=biased:10% --cost 100 --permits 4 --policy all", 0,
      "Every bound holds."},
