@@ -428,7 +428,7 @@ static void lab__an_interrupt__shows_what_there_is(void **state)
               0);
     CHECK_MSG(strstr(run_out, "stopped after ") && strstr(run_out, " of 10000 seeds") &&
                   strstr(run_out, "app-1"),
-              "%.300s", out);
+              "%.300s", run_out);
     /* The second ends it at once: here while nobody reads what it prints. */
     CHECK_INT(
         run("mkfifo $D/f; $W lab --series --set traffic.time=10m > $D/f & p=$!; exec 3< $D/f; "
