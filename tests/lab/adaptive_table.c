@@ -7,6 +7,7 @@
 #include "lab/adaptive_rig.h"
 #include "lab/adaptive_rivals.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define SECOND WEIR_NS_PER_S
@@ -43,6 +44,12 @@ static struct spread spread_of(const struct rig_rule *rule, const struct rig_kin
                             (WEIR_COUNT(replicas) * WEIR_COUNT(sequences) * SEEDS);
             }
     return s;
+}
+
+static void print_spread(const char *name, const struct spread *s)
+{
+    printf("| %s | %+ld .. %+ld %% | %.0f %% | %.0f %% |", name, lround(100 * s->error_least),
+           lround(100 * s->error_most), 100 * s->swing, 100 * s->queued);
 }
 
 /* Two of four replicas fail at 200 s and are back at 320 s. */
@@ -105,8 +112,7 @@ static void print_rules(void)
     printf("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     for (size_t i = 0; i < WEIR_COUNT(rules); i++) {
         struct spread s = spread_of(rules[i], &rig_chat, 1);
-        printf("| %s | %+.0f .. %+.0f %% | %.0f %% | %.0f %% |", rules[i]->name,
-               100 * s.error_least, 100 * s.error_most, 100 * s.swing, 100 * s.queued);
+        print_spread(rules[i]->name, &s);
         print_follows(rules[i]);
         print_long_answers(rules[i]);
     }
@@ -133,8 +139,8 @@ static void print_mixes(void)
         "\n| traffic | off the knee | swing | queued upstream |\n| --- | ---: | ---: | ---: |\n");
     for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
         struct spread s = spread_of(&rig_weir, rows[i].kinds, rows[i].count);
-        printf("| %s | %+.0f .. %+.0f %% | %.0f %% | %.0f %% |\n", rows[i].name,
-               100 * s.error_least, 100 * s.error_most, 100 * s.swing, 100 * s.queued);
+        print_spread(rows[i].name, &s);
+        printf("\n");
     }
 }
 
