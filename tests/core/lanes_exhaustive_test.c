@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/interleave.h"
 #include "core/lanes.h"
 #include "core/num.h"
 #include "support/check.h"
@@ -15,19 +16,11 @@
 
 #define LANES 3u
 #define ITEMS 12u
-#define LISTS 5u
-#define DEEDS 7u
-
-struct deed {
-    char what;
-    uint8_t who;
-    uint8_t work;
-};
 
 struct plan {
     const char *name;
     uint32_t floor_percent[LANES];
-    struct deed list[LISTS][DEEDS + 1]; /* each ends with zero */
+    interleave_lists lists;
 };
 
 struct naive_lane {
@@ -48,7 +41,6 @@ struct world {
     uint32_t taken, taken_lane;
     bool can_put_back;
     uint32_t items_used;
-    uint8_t at[LISTS];
     struct weir_sched_item items[ITEMS];
 };
 
@@ -57,11 +49,6 @@ struct walk {
     const struct plan *plan;
     struct weir_lanes *l;
     struct world *w;
-    size_t bytes; /* of the world with the lanes */
-    unsigned char *saved;
-    uint64_t seen, steps;
-    char path[400];
-    size_t path_length;
 };
 
 static bool waits(const struct naive_lane *n)
@@ -169,8 +156,9 @@ static void do_put_back(struct walk *k)
     w->can_put_back = false;
 }
 
-static bool is_possible(const struct walk *k, const struct deed *deed)
+static bool is_possible(void *user, const struct interleave_deed *deed)
 {
+    const struct walk *k = user;
     switch (deed->what) {
     case 't':
         return weir_lanes_items_ready(k->l) > 0;
@@ -183,8 +171,9 @@ static bool is_possible(const struct walk *k, const struct deed *deed)
     }
 }
 
-static void do_deed(struct walk *k, const struct deed *deed)
+static void do_deed(void *user, const struct interleave_deed *deed)
 {
+    struct walk *k = user;
     struct world *w = k->w;
     struct naive_lane *n = &w->lane[deed->who];
     switch (deed->what) {
@@ -221,30 +210,9 @@ static void do_deed(struct walk *k, const struct deed *deed)
     check_world(k);
 }
 
-static void explore(struct walk *k, uint32_t depth)
+static void drain(void *user)
 {
-    bool is_end = true;
-    unsigned char *saved = k->saved + depth * k->bytes;
-    memcpy(saved, k->w, k->bytes);
-    size_t path_length = k->path_length;
-    for (uint32_t list = 0; list < LISTS; list++) {
-        const struct deed *deed = &k->plan->list[list][k->w->at[list]];
-        if (deed->what == 0 || !is_possible(k, deed))
-            continue;
-        is_end = false;
-        k->path_length += (size_t)snprintf(k->path + path_length, sizeof k->path - path_length,
-                                           "%c%u ", deed->what, deed->who);
-        k->w->at[list]++;
-        k->steps++;
-        do_deed(k, deed);
-        explore(k, depth + 1);
-        memcpy(k->w, saved, k->bytes);
-        k->path_length = path_length;
-        k->path[path_length] = 0;
-    }
-    if (!is_end)
-        return;
-    k->seen++;
+    struct walk *k = user;
     while (weir_lanes_items_ready(k->l) > 0) {
         do_take(k);
         check_world(k);
@@ -253,23 +221,23 @@ static void explore(struct walk *k, uint32_t depth)
 
 static void walk_plan(struct tape *t, const struct plan *plan)
 {
-    struct walk *k = tape_alloc(t, sizeof *k);
     struct weir_lanes_limits limits = {LANES, LANES, ITEMS};
     struct weir_lane_config config[LANES];
     size_t lanes_bytes = weir_lanes_bytes(limits);
-    k->t = t;
-    k->plan = plan;
-    k->bytes = sizeof *k->w + lanes_bytes;
-    k->w = tape_alloc(t, k->bytes);
-    k->saved = tape_alloc(t, k->bytes * (LISTS * DEEDS + 1));
+    struct walk k = {.t = t, .plan = plan, .w = tape_alloc(t, sizeof *k.w + lanes_bytes)};
+    char title[80];
     for (uint32_t i = 0; i < LANES; i++)
         config[i] = (struct weir_lane_config){WEIR_SCHED_VTC, plan->floor_percent[i]};
-    k->l = weir_lanes_init(k->w + 1, lanes_bytes, limits, config, k->w->items);
-    t->note = k->path;
-    explore(k, 0);
-    t->note = NULL;
-    printf("# lanes, %s: %llu interleavings, %llu steps\n", plan->name, (unsigned long long)k->seen,
-           (unsigned long long)k->steps);
+    k.l = weir_lanes_init(k.w + 1, lanes_bytes, limits, config, k.w->items);
+    snprintf(title, sizeof title, "lanes, %s", plan->name);
+    const struct interleave in = {.title = title,
+                                  .user = &k,
+                                  .world = k.w,
+                                  .bytes = sizeof *k.w + lanes_bytes,
+                                  .is_possible = is_possible,
+                                  .act = do_deed,
+                                  .finish = drain};
+    interleave_walk(t, &in, plan->lists);
 }
 
 static const struct plan plans[] = {

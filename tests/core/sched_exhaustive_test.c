@@ -1,16 +1,19 @@
-/* Every order in which a few events of three tenants can come, for each policy and for lanes.
+/* Every order in which a few events of three tenants can come, for each policy.
  *
  * Tenants, the server that takes, and the calls that end each have a short list of deeds; all
- * interleavings of the lists are walked, by recursion with copied state: a scheduler is one block
- * of memory. After every deed the scheduler is compared with the naive one (sched_naive.h): who may
- * be chosen, what is owed; and judged by the bounds on every interval (sched_judge.h). A list that
- * cannot go on (nothing to take, nothing out) waits for the others. At the end of each interleaving
- * what is left is taken. Printed: how many there were. WEIR_TEST_LONG=1: longer lists. */
+ * interleavings of the lists are walked (interleave.h): a scheduler is one block of memory. After
+ * every deed the scheduler is compared with the naive one (sched_naive.h): who may be chosen, what
+ * is owed; and judged by the bounds on every interval (sched_judge.h). In the end what is left is
+ * taken. WEIR_TEST_LONG=1: longer lists.
+ *
+ * The deeds: a0..a2 enqueue (work in twelves, so that a half divides by every weight), r0..r2 remove
+ * the oldest, s0..s2 suspend, u0..u2 resume, t take, e end the call that is out longest, p put the
+ * last taken back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/lanes.h"
+#include "core/interleave.h"
 #include "core/num.h"
 #include "core/sched_judge.h"
 #include "core/sched_naive.h"
@@ -19,22 +22,10 @@
 
 #define TENANTS NAIVE_TENANTS
 #define ITEMS NAIVE_ITEMS
-#define LISTS 6
-#define DEEDS 6
-#define PATH_MAX_BYTES 400
-
-/* One letter and a digit each, as they are printed: a0..a2 enqueue (work below), r0..r2 remove the
- * oldest, s0..s2 suspend, u0..u2 resume, t take, e end the call that is out longest, p put the last
- * taken back. */
-struct deed {
-    char what;
-    uint8_t who;
-    uint8_t work; /* in twelves, so that a half divides by every weight */
-};
 
 struct plan {
     const char *name;
-    struct deed list[LISTS][DEEDS + 1]; /* each ends with zero */
+    interleave_lists lists;
 };
 
 static const uint32_t weights[TENANTS] = {1, 2, 3};
@@ -51,20 +42,13 @@ struct world {
     struct sched_judge judge;
     struct call calls[ITEMS];
     uint32_t calls_now, items_used;
-    uint8_t at[LISTS];
     struct weir_sched_item items[ITEMS];
 };
 
 struct walk {
     struct tape *t;
-    const struct plan *plan;
     struct weir_sched *s;
     struct world *w;
-    size_t bytes;         /* of the world with the scheduler */
-    unsigned char *saved; /* a copy for every depth */
-    uint64_t seen, steps;
-    char path[PATH_MAX_BYTES];
-    size_t path_length;
 };
 
 static void check_world(struct walk *k)
@@ -131,8 +115,9 @@ static void do_enqueue(struct walk *k, uint32_t tenant, uint64_t work)
     weir_sched_enqueue(k->s, tenant, item, work);
 }
 
-static bool is_possible(const struct walk *k, const struct deed *deed)
+static bool is_possible(void *user, const struct interleave_deed *deed)
 {
+    const struct walk *k = user;
     const struct world *w = k->w;
     switch (deed->what) {
     case 't':
@@ -147,8 +132,9 @@ static bool is_possible(const struct walk *k, const struct deed *deed)
     }
 }
 
-static void do_deed(struct walk *k, const struct deed *deed)
+static void do_deed(void *user, const struct interleave_deed *deed)
 {
+    struct walk *k = user;
     switch (deed->what) {
     case 'a':
         do_enqueue(k, deed->who, deed->work * UINT64_C(12));
@@ -180,15 +166,9 @@ static void do_deed(struct walk *k, const struct deed *deed)
     check_world(k);
 }
 
-static void path_push(struct walk *k, const struct deed *deed)
+static void drain(void *user)
 {
-    int length = snprintf(k->path + k->path_length, sizeof k->path - k->path_length, "%c%u ",
-                          deed->what, deed->who);
-    k->path_length += (size_t)length;
-}
-
-static void drain(struct walk *k)
-{
+    struct walk *k = user;
     while (weir_sched_tenants_ready(k->s) > 0) {
         do_take(k);
         check_world(k);
@@ -197,54 +177,28 @@ static void drain(struct walk *k)
     }
 }
 
-static void explore(struct walk *k, uint32_t depth)
-{
-    bool is_end = true;
-    unsigned char *saved = k->saved + depth * k->bytes;
-    memcpy(saved, k->w, k->bytes);
-    size_t path_length = k->path_length;
-    for (uint32_t list = 0; list < LISTS; list++) {
-        const struct deed *deed = &k->plan->list[list][k->w->at[list]];
-        if (deed->what == 0 || !is_possible(k, deed))
-            continue;
-        is_end = false;
-        path_push(k, deed);
-        k->w->at[list]++;
-        k->steps++;
-        do_deed(k, deed);
-        explore(k, depth + 1);
-        memcpy(k->w, saved, k->bytes);
-        k->path_length = path_length;
-        k->path[path_length] = 0;
-    }
-    if (!is_end)
-        return;
-    k->seen++;
-    drain(k);
-}
-
 static void walk_plan(struct tape *t, enum weir_sched_policy policy, const struct plan *plan)
 {
-    struct walk *k = tape_alloc(t, sizeof *k);
     struct weir_sched_limits limits = {TENANTS, ITEMS};
     size_t sched_bytes = weir_sched_bytes(limits);
-    k->t = t;
-    k->plan = plan;
-    k->bytes = sizeof *k->w + sched_bytes;
-    k->w = tape_alloc(t, k->bytes);
-    k->saved = tape_alloc(t, k->bytes * (LISTS * DEEDS + 1));
-    k->s = weir_sched_init(k->w + 1, sched_bytes, limits, policy, k->w->items);
-    sched_naive_init(&k->w->naive, policy, weights);
-    sched_judge_init(&k->w->judge, policy, TENANTS);
+    struct walk k = {.t = t, .w = tape_alloc(t, sizeof *k.w + sched_bytes)};
+    char title[80];
+    k.s = weir_sched_init(k.w + 1, sched_bytes, limits, policy, k.w->items);
+    sched_naive_init(&k.w->naive, policy, weights);
+    sched_judge_init(&k.w->judge, policy, TENANTS);
     for (uint32_t i = 0; i < TENANTS; i++) {
-        weir_sched_set_weight(k->s, i, weights[i]);
-        sched_judge_weight(&k->w->judge, i, weights[i]);
+        weir_sched_set_weight(k.s, i, weights[i]);
+        sched_judge_weight(&k.w->judge, i, weights[i]);
     }
-    t->note = k->path;
-    explore(k, 0);
-    t->note = NULL;
-    printf("# %s, %s: %llu interleavings, %llu steps\n", weir_sched_policy_name(policy), plan->name,
-           (unsigned long long)k->seen, (unsigned long long)k->steps);
+    snprintf(title, sizeof title, "%s, %s", weir_sched_policy_name(policy), plan->name);
+    const struct interleave in = {.title = title,
+                                  .user = &k,
+                                  .world = k.w,
+                                  .bytes = sizeof *k.w + sched_bytes,
+                                  .is_possible = is_possible,
+                                  .act = do_deed,
+                                  .finish = drain};
+    interleave_walk(t, &in, plan->lists);
 }
 
 static const struct plan plans[] = {
