@@ -2,7 +2,6 @@
 
 #include "cli/args.h"
 #include "cli/commands.h"
-#include "cli/lab_run.h"
 #include "cli/text.h"
 #include "gateway/config_value.h"
 
@@ -224,123 +223,6 @@ static bool take_setup(const struct cli_args *args, struct fair_setup *setup)
     return true;
 }
 
-/* ---- runs ---- */
-
-bool fair_is_counterexample(const struct fair_setup *setup, enum weir_fair_policy policy)
-{
-    return setup->is_all && policy == WEIR_FAIR_DRR_RESTARTING;
-}
-
-bool fair_is_broken(const struct fair_report *report)
-{
-    for (uint32_t i = 0; i < report->count; i++)
-        if (report->outcomes[i].result.is_broken &&
-            !fair_is_counterexample(report->setup, report->outcomes[i].policy))
-            return true;
-    return false;
-}
-
-/* Nearer to its bound or, without one, larger. */
-static bool is_worse(const struct weir_fair_gap *a, const struct weir_fair_gap *b)
-{
-    if (!a->is_bounded)
-        return a->gap > b->gap;
-    return (unsigned __int128)a->gap * b->bound > (unsigned __int128)b->gap * a->bound;
-}
-
-static void keep_worst(struct fair_outcome *o, const struct weir_fair_result *result, uint64_t seed,
-                       bool is_first)
-{
-    struct weir_fair_result *kept = &o->result;
-    o->broken_seeds += result->is_broken;
-    if (is_first)
-        *kept = *result;
-    for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++) {
-        if (!is_first && !is_worse(&result->gaps[c], &kept->gaps[c]))
-            continue;
-        kept->gaps[c] = result->gaps[c];
-        o->gap_seeds[c] = seed;
-    }
-    kept->is_broken = kept->is_broken || result->is_broken;
-    kept->contended = weir_max_u64(kept->contended, result->contended);
-}
-
-/* What a run works on. */
-struct work {
-    uint32_t weights[WEIR_FAIR_TENANTS_MAX];
-    struct weir_fair_item *items;
-    struct weir_fair_plan plan;
-};
-
-static bool run_one(struct fair_report *report, struct fair_outcome *o, struct work *work,
-                    uint64_t seed)
-{
-    struct weir_fair_result result;
-    bool is_logged = report->setup->seeds == 1;
-    work->plan.policy = o->policy;
-    o->plan = &work->plan;
-    if (is_logged && !fair_log_init(&o->log, report->setup->tenants_count, work->plan.items_count))
-        return false;
-    if (!weir_fair_run(&work->plan, is_logged ? fair_log_note : NULL, &o->log, &result))
-        return false;
-    keep_worst(o, &result, seed, seed == report->setup->seed);
-    return true;
-}
-
-/* Of the bounds of all policies that count, how near the worst gap came. */
-static unsigned worst_percent(const struct fair_report *report)
-{
-    unsigned worst = 0;
-    for (uint32_t i = 0; i < report->count; i++)
-        for (uint32_t c = 0; c < WEIR_FAIR_COUNTS; c++) {
-            const struct weir_fair_gap *gap = &report->outcomes[i].result.gaps[c];
-            if (!gap->is_bounded ||
-                fair_is_counterexample(report->setup, report->outcomes[i].policy))
-                continue;
-            uint64_t percent = weir_muldiv_floor(gap->gap, 100, gap->bound);
-            worst = percent > worst ? (unsigned)weir_min_u64(percent, 100000) : worst;
-        }
-    return worst;
-}
-
-static void show_progress(const struct fair_report *report, uint64_t seed)
-{
-    char text[160];
-    snprintf(text, sizeof text, "run %llu of %llu; nearest to a bound so far: %u %%",
-             (unsigned long long)(seed - report->setup->seed + 1),
-             (unsigned long long)report->setup->seeds, worst_percent(report));
-    lab_run_progress(text);
-}
-
-static int say_no_memory(void)
-{
-    fprintf(stderr, "%s: out of memory: take fewer requests\n", FAIR_COMMAND);
-    return CLI_FAULT_STATUS;
-}
-
-static int run_all(struct fair_report *report, struct work *work)
-{
-    const struct fair_setup *setup = report->setup;
-    struct fair_error error;
-    if (!work->items)
-        return say_no_memory();
-    for (uint32_t p = 0; p < WEIR_FAIR_POLICIES; p++)
-        if (setup->policies[p])
-            report->outcomes[report->count++].policy = (enum weir_fair_policy)p;
-    for (uint64_t seed = setup->seed; seed < setup->seed + setup->seeds; seed++) {
-        if (!fair_draw(setup, seed, work->weights, work->items, &work->plan, &error)) {
-            fprintf(stderr, "%s: %s\n", FAIR_COMMAND, error.text);
-            return CLI_USAGE_STATUS;
-        }
-        for (uint32_t i = 0; i < report->count; i++)
-            if (!run_one(report, &report->outcomes[i], work, seed))
-                return say_no_memory();
-        show_progress(report, seed);
-    }
-    lab_run_progress("");
-    return CLI_DONE_STATUS;
-}
-
 static int report_all(const struct fair_report *report, const struct cli_args *args)
 {
     const char *plot = cli_value(&fair_command, args, "--plot");
@@ -366,7 +248,6 @@ int cli_fair(int argc, char **argv)
     struct cli_args args;
     static struct fair_setup setup; /* some 20 kB, and so are the results */
     static struct fair_report report;
-    static struct work work;
     enum cli_parsed parsed = cli_parse(&fair_command, argc, argv, &args);
     if (parsed != CLI_GO)
         return parsed == CLI_DONE ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
@@ -374,13 +255,10 @@ int cli_fair(int argc, char **argv)
     if (take_setup(&args, &setup)) {
         report.setup = &setup;
         report.wants_items = cli_value(&fair_command, &args, "--items") != NULL;
-        work.items = calloc(fair_requests(&setup), sizeof *work.items);
-        status = run_all(&report, &work);
+        status = fair_run(&report);
         if (status == CLI_DONE_STATUS)
             status = report_all(&report, &args);
-        for (uint32_t i = 0; i < report.count; i++)
-            fair_log_free(&report.outcomes[i].log);
-        free(work.items);
+        fair_report_free(&report);
     }
     fair_rows_free();
     return status;

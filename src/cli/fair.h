@@ -1,6 +1,6 @@
 /* fair: what `weir fair` was asked for, and the parts of the command. fair.c reads the flags;
- * fair_value.c their values; fair_draw.c draws the requests; fair_show.c, fair_json.c and
- * fair_plot.c show what came out. Thread: main. */
+ * fair_value.c their values; fair_draw.c draws the requests; fair_run.c runs them under each policy
+ * and seed; fair_show.c, fair_json.c and fair_plot.c show what came out. Thread: main. */
 #ifndef WEIR_CLI_FAIR_H
 #define WEIR_CLI_FAIR_H
 
@@ -132,13 +132,24 @@ struct fair_outcome {
     struct fair_log log;   /* of one seed only */
 };
 
-/* Everything that came out. */
+/* Everything that came out, and what the last run was made of. */
 struct fair_report {
     const struct fair_setup *setup;
     bool wants_items;
     uint32_t count;
     struct fair_outcome outcomes[WEIR_FAIR_POLICIES];
+    uint32_t weights[WEIR_FAIR_TENANTS_MAX];
+    struct weir_fair_item *items; /* allocated */
+    struct weir_fair_plan plan;   /* of the two above */
 };
+
+/* Runs each policy under each seed of report->setup; all else of the report but wants_items is zero
+ * before.
+ *
+ * Owns:   *report frees with fair_report_free, whatever is returned; it must not be moved.
+ * Fails:  a status of the program's other than CLI_DONE_STATUS; what is wrong has been said. */
+WEIR_MUST_USE int fair_run(struct fair_report *report);
+void fair_report_free(struct fair_report *report);
 
 /* Under --policy all the classroom dispatcher is the counterexample, which must not fail the rest. */
 bool fair_is_counterexample(const struct fair_setup *setup, enum weir_fair_policy policy);

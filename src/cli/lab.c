@@ -1,6 +1,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/lab_show.h"
+#include "cli/text.h"
 #include "gateway/config_value.h"
 
 #include <errno.h>
@@ -268,7 +269,7 @@ static bool run_batches(const struct wish *wish, const struct batch_run *runs, u
     for (uint32_t i = 0; i < wish->seeds && goes_on; i++) {
         char text[160];
         snprintf(text, sizeof text, "seed %u of %u", i + 1, wish->seeds);
-        lab_run_progress(text);
+        cli_progress_line(text);
         for (uint32_t k = 0; k < runs_count && goes_on; k++) {
             done = lab_run_seed(&run, runs[k].setup, wish->seed + i,
                                 wish->seeds > 1 ? NULL : runs[k].setup->name, NULL);
@@ -279,7 +280,7 @@ static bool run_batches(const struct wish *wish, const struct batch_run *runs, u
         }
         *seeds_done += goes_on;
     }
-    lab_run_progress("");
+    cli_progress_line("");
     lab_run_free(&run);
     if (done && *seeds_done < wish->seeds)
         fprintf(stderr, "weir lab: stopped after %u of %u seeds\n", *seeds_done, wish->seeds);

@@ -1,6 +1,7 @@
 #include "cli/lab_run.h"
 
 #include "cli/commands.h"
+#include "cli/text.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupts;
@@ -31,26 +31,6 @@ void lab_run_catch_interrupts(void)
 bool lab_run_is_interrupted(void)
 {
     return interrupts > 0;
-}
-
-static uint64_t clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-void lab_run_progress(const char *text)
-{
-    static uint64_t last_ms;
-    static bool is_shown;
-    if (last_ms == 0)
-        last_ms = clock_ms(); /* what is over in 0.2 s shows nothing */
-    if (!isatty(STDERR_FILENO) || (*text && clock_ms() - last_ms < 200) || (!*text && !is_shown))
-        return;
-    last_ms = clock_ms();
-    is_shown = *text != '\0';
-    fprintf(stderr, "\r\033[K%s", text);
 }
 
 /* ---- what ended ---- */
@@ -109,7 +89,7 @@ static void show_progress(const char *what, uint64_t until_ns, uint64_t traffic_
     snprintf(text, sizeof text, "%s: %llu s of %llu s", what,
              (unsigned long long)(until_ns / WEIR_NS_PER_S),
              (unsigned long long)(traffic_ns / WEIR_NS_PER_S));
-    lab_run_progress(text);
+    cli_progress_line(text);
 }
 
 bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t seed,
@@ -145,7 +125,7 @@ bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t s
     run->is_stopped = goes_on;
     run->results = weir_lab_results(lab);
     if (what)
-        lab_run_progress("");
+        cli_progress_line("");
     if (collector.fault)
         fprintf(stderr, "weir lab: %s: %s\n", collector.fault, strerror(errno));
     return !collector.fault;

@@ -30,7 +30,4 @@ WEIR_MUST_USE bool lab_run_seed(struct lab_run *run, const struct lab_setup *set
                                 const char *what, FILE *record);
 void lab_run_free(struct lab_run *run);
 
-/* The progress line: shown on a terminal only, every 0.2 s at most; "" takes it away. */
-void lab_run_progress(const char *text);
-
 #endif

@@ -174,3 +174,23 @@ void cli_progress(const char *what, int64_t count, bool end)
     shown = !end;
     fprintf(stderr, "\r%s %s%s", cli_amount(count, text), what, end ? "\n" : "");
 }
+
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void cli_progress_line(const char *text)
+{
+    static uint64_t last_ms;
+    static bool is_shown;
+    if (last_ms == 0)
+        last_ms = clock_ms(); /* what is over in 0.2 s shows nothing */
+    if (!isatty(STDERR_FILENO) || (*text && clock_ms() - last_ms < 200) || (!*text && !is_shown))
+        return;
+    last_ms = clock_ms();
+    is_shown = *text != '\0';
+    fprintf(stderr, "\r\033[K%s", text);
+}
