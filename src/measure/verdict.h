@@ -1,0 +1,75 @@
+/* verdict: which failure it is that several clients of one endpoint see.
+ *
+ * Two failures need different cures, and look alike from one client:
+ *
+ *   overload    more is in flight than the endpoint has room for: the mean time of all together is
+ *               WEIR_VERDICT_TIMES that of one request alone, or more than
+ *               WEIR_VERDICT_FAILED_PERMILLE fail. Cure: bound what is in flight.
+ *   unfairness  a client gets less than 1 / WEIR_VERDICT_TIMES of its fair share. Its fair share is
+ *               max-min fair: what the clients got together is poured out evenly, up to what each
+ *               got when it was alone. A client that asks for less than an even share should
+ *               hardly notice the others. Cure: a fair order.
+ *
+ * In order of arrival a client with 40 in flight takes 40 times what one with 1 gets, and both wait
+ * alike: medians side by side show nothing there, medians alone and together do.
+ *
+ * What a client gets follows from Little's law: in flight / mean time, of which the share that ended
+ * well. Thread: any. Nothing allocates. Source: docs/sweep.md, "Which failure is it?". */
+#ifndef WEIR_MEASURE_VERDICT_H
+#define WEIR_MEASURE_VERDICT_H
+
+#include "core/base.h"
+
+#define WEIR_VERDICT_CLIENTS_MAX 16u
+#define WEIR_VERDICT_TIMES 3u
+#define WEIR_VERDICT_FAILED_PERMILLE 50u
+#define WEIR_VERDICT_REFUSED_NONE_PERMILLE 10u /* up to here a client counts as not refused */
+
+/* One run. Zero: nothing ended. */
+struct weir_verdict_run {
+    uint64_t ok, refused, failed; /* refused: by 429 */
+    double mean_ns;               /* of the time of all of them, however they ended */
+    double median_ns; /* of those that ended well: to the first token, else to the end */
+};
+
+struct weir_verdict_client {
+    uint32_t in_flight;
+    uint32_t key; /* clients of one credential have one number */
+    struct weir_verdict_run alone, together;
+};
+
+/* Of what limits (429) hold for. */
+enum weir_verdict_caps {
+    WEIR_CAPS_ONE_KEY,     /* all clients used one credential */
+    WEIR_CAPS_NOT_MET,     /* nothing was refused */
+    WEIR_CAPS_PER_KEY,     /* what one key does refuses no other */
+    WEIR_CAPS_PER_ACCOUNT, /* a client is refused because of what another key did */
+    WEIR_CAPS_UNCLEAR,
+};
+
+struct weir_verdict_share {
+    double alone_per_s, together_per_s, fair_per_s;
+    double share; /* together / fair; 1 where it asked for nothing */
+    double times; /* median together / alone; 0: unknown */
+};
+
+struct weir_verdict {
+    bool is_known; /* false: too little ended well to say anything */
+    bool is_overload, is_unfair;
+    double times;   /* mean time of all together / of one request at a time */
+    double failed;  /* share of all together that was refused or failed */
+    uint32_t worst; /* the client with the smallest share */
+    enum weir_verdict_caps caps;
+    struct weir_verdict_share shares[WEIR_VERDICT_CLIENTS_MAX];
+};
+
+/* light: one request at a time, nobody else there. all: of all clients together. count: 1 ..
+ * WEIR_VERDICT_CLIENTS_MAX. */
+void weir_verdict_judge(const struct weir_verdict_run *light,
+                        const struct weir_verdict_client *clients, size_t count,
+                        const struct weir_verdict_run *all, struct weir_verdict *verdict);
+
+/* "overload", "unfairness", "overload and unfairness", "neither", "unknown". Static. */
+const char *weir_verdict_name(const struct weir_verdict *verdict);
+
+#endif
