@@ -261,6 +261,13 @@ static struct flow_request *flow_free_slot(struct weir_flow *f)
     return f->slots_used < f->limits.requests_max ? &f->requests[f->slots_used] : NULL;
 }
 
+uint64_t weir_flow_wait_max_ns(uint64_t wait_max_ns, uint64_t client_timeout_ns)
+{
+    if (client_timeout_ns == 0)
+        return wait_max_ns;
+    return weir_min_u64(wait_max_ns, client_timeout_ns / 10 * 9);
+}
+
 static void arrive_estimate(const struct weir_flow *f, const struct weir_arrival *a, bool is_strict,
                             struct weir_estimate *estimate)
 {

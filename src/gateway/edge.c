@@ -13,8 +13,6 @@
 
 #define EDGE_RATIO_MAX 100u        /* a compressed body that grows beyond this is a bomb */
 #define EDGE_HEAD_KEPT_BYTES 4096u /* larger buffers of a finished request are given back */
-#define EDGE_TIMEOUT_SHARE_NUM 9   /* the queue ends at 9/10 of the client's own timeout */
-#define EDGE_TIMEOUT_SHARE_DEN 10
 
 /* What a client connection remembers. */
 struct edge_connection {
@@ -156,11 +154,10 @@ static void edge_classify(struct weir_request *r, const struct weir_http_head *h
     r->metered = weir_api_is_metered(r->api) && head->method == WEIR_HTTP_POST;
 }
 
-/* When the client itself will have given up: the queue ends a little before. */
+/* By the configuration and by the timeout that the SDKs tell, in whole seconds. */
 static uint64_t edge_queue_deadline_ns(const struct weir_request *r,
                                        const struct weir_http_head *head)
 {
-    uint64_t wait_ns = r->g->config->limits.max_wait_ns;
     struct weir_slice text = weir_http_value(head, WEIR_HTTP_X_STAINLESS_TIMEOUT);
     if (!text.at)
         text = weir_http_value(head, WEIR_HTTP_X_STAINLESS_READ_TIMEOUT);
@@ -168,10 +165,8 @@ static uint64_t edge_queue_deadline_ns(const struct weir_request *r,
     size_t i = 0;
     for (; text.at && i < text.bytes && i < 7 && text.at[i] >= '0' && text.at[i] <= '9'; i++)
         s = s * 10 + (uint64_t)(text.at[i] - '0');
-    if (i > 0 && s > 0)
-        wait_ns = weir_min_u64(wait_ns,
-                               s * WEIR_NS_PER_S / EDGE_TIMEOUT_SHARE_DEN * EDGE_TIMEOUT_SHARE_NUM);
-    return weir_add_sat_u64(r->arrived_ns, wait_ns);
+    return weir_add_sat_u64(
+        r->arrived_ns, weir_flow_wait_max_ns(r->g->config->limits.max_wait_ns, s * WEIR_NS_PER_S));
 }
 
 static enum weir_refusal edge_check_head(struct weir_request *r, const struct weir_http_head *head,

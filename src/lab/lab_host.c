@@ -22,15 +22,13 @@ static struct weir_text_classes host_text(const struct weir_lab *lab, const stru
     return text;
 }
 
-/* As src/gateway/edge does: a client that tells its timeout is refused in time before it. */
+/* A client that tells its timeout does so in whole seconds. */
 static uint64_t host_queue_deadline_ns(const struct weir_lab *lab, const struct lab_request *r)
 {
     const struct weir_lab_client *client = &lab_rules(lab, r->tenant)->client;
-    uint64_t wait_ns = lab->s->queue_wait_max_ns;
     uint64_t told_s = client->tells_timeout ? client->gives_up_ns / WEIR_NS_PER_S : 0;
-    if (told_s > 0)
-        wait_ns = weir_min_u64(wait_ns, told_s * WEIR_NS_PER_S / 10 * 9);
-    return weir_add_sat_u64(lab->now_ns, wait_ns);
+    return weir_add_sat_u64(
+        lab->now_ns, weir_flow_wait_max_ns(lab->s->queue_wait_max_ns, told_s * WEIR_NS_PER_S));
 }
 
 static void host_arrival(struct weir_lab *lab, struct lab_request *r, struct weir_arrival *a)

@@ -633,6 +633,15 @@ static void flow__live_holds__can_be_listed(void **state)
     finish_all(&sim);
 }
 
+static void flow__a_client_tells_its_timeout__waits_nine_tenths_of_it_at_most(void **state)
+{
+    (void)state;
+    CHECK_INT(weir_flow_wait_max_ns(30 * SECOND, 0), 30 * SECOND); /* it does not */
+    CHECK_INT(weir_flow_wait_max_ns(30 * SECOND, 10 * SECOND), 9 * SECOND);
+    CHECK_INT(weir_flow_wait_max_ns(30 * SECOND, 600 * SECOND), 30 * SECOND);
+    CHECK_INT(weir_flow_wait_max_ns(0, 10 * SECOND), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -658,6 +667,7 @@ int main(void)
         cmocka_unit_test(flow__the_queue_is_over_in_a_drain__a_failed_call_is_not_tried_again),
         cmocka_unit_test(flow__an_answer_that_is_cut__ends_in_a_cut_never_in_a_second_answer),
         cmocka_unit_test(flow__events_for_a_request_that_is_gone__change_nothing),
+        cmocka_unit_test(flow__a_client_tells_its_timeout__waits_nine_tenths_of_it_at_most),
         cmocka_unit_test(flow__live_holds__can_be_listed),
     };
     return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
