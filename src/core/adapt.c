@@ -255,7 +255,8 @@ static void adapt_judge(struct weir_adapt *a, int64_t queued_milli, uint64_t now
 
 static bool adapt_is_current(const struct weir_adapt *a, uint32_t ticket)
 {
-    return ticket != 0 && ticket >> 1 == (a->period & UINT32_MAX >> 1);
+    /* It may have been switched off while the call was under way. */
+    return a->rules.min > 0 && ticket != 0 && ticket >> 1 == (a->period & UINT32_MAX >> 1);
 }
 
 uint32_t weir_adapt_started(const struct weir_adapt *a, uint32_t in_flight)

@@ -70,6 +70,22 @@ static void adapt__all_zero__is_the_ceiling_whatever_is_told(void **state)
     CHECK_INT(u.adapt.limit, 70);
 }
 
+static void adapt__switched_off_on_the_way__calls_from_before_change_nothing(void **state)
+{
+    (void)state;
+    for (uint32_t ceiling = 1; ceiling <= 64; ceiling += 63) {
+        struct upstream u = upstream_of(1, ceiling, ceiling);
+        one_ends(&u);
+        uint32_t ticket = weir_adapt_started(&u.adapt, ceiling);
+        weir_adapt_set(&u.adapt, &(struct weir_adapt_rules){0}, ceiling, u.now_ns);
+        for (int i = 0; i < 100; i++) {
+            weir_adapt_refused(&u.adapt, ticket, u.now_ns);
+            weir_adapt_first_byte(&u.adapt, ticket, 100, 3600 * SECOND, u.now_ns);
+        }
+        CHECK_INT(u.adapt.limit, ceiling);
+    }
+}
+
 static void adapt__begins_at_start_held_to_its_ends(void **state)
 {
     (void)state;
@@ -415,6 +431,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adapt__all_zero__is_the_ceiling_whatever_is_told),
+        cmocka_unit_test(adapt__switched_off_on_the_way__calls_from_before_change_nothing),
         cmocka_unit_test(adapt__begins_at_start_held_to_its_ends),
         cmocka_unit_test(adapt__other_rules_on_the_way__keep_the_limit_as_far_as_they_allow),
         cmocka_unit_test(adapt__no_queue_was_ever_seen__rises_by_half_a_period),
