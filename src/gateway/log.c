@@ -273,6 +273,15 @@ out_of_memory:
     return NULL;
 }
 
+/* How many lines the recording lacks at its end; the helper is over. */
+static void log_write_last(struct weir_log *log)
+{
+    struct log_sink *said = &log->sinks[SINK_MESSAGE];
+    int fault;
+    log_write_record(log, "", 0);
+    (void)log_write_all(log, said->fd, said->filling, said->filled_bytes, &fault);
+}
+
 void weir_log_close(struct weir_log *log)
 {
     if (!log)
@@ -283,7 +292,7 @@ void weir_log_close(struct weir_log *log)
     pthread_mutex_unlock(&log->lock);
     pthread_join(log->thread, NULL);
     if (log->sinks[SINK_RECORD].dropped_now > 0)
-        log_write_record(log, "", 0);
+        log_write_last(log);
     if (log->sinks[SINK_ACCESS].fd != STDERR_FILENO)
         close(log->sinks[SINK_ACCESS].fd);
     if (log->sinks[SINK_RECORD].fd >= 0)
@@ -366,7 +375,12 @@ void weir_log_message(struct weir_log *log, enum weir_log_level level, const cha
         dprintf(STDERR_FILENO, "%.*s\n", (int)used, line);
 }
 
-uint64_t weir_log_dropped(const struct weir_log *log)
+uint64_t weir_log_dropped(struct weir_log *log)
 {
-    return log ? log->sinks[SINK_MESSAGE].dropped + log->sinks[SINK_ACCESS].dropped : 0;
+    if (!log)
+        return 0;
+    pthread_mutex_lock(&log->lock); /* the helper has messages of its own */
+    uint64_t dropped = log->sinks[SINK_MESSAGE].dropped + log->sinks[SINK_ACCESS].dropped;
+    pthread_mutex_unlock(&log->lock);
+    return dropped;
 }

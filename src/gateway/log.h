@@ -18,7 +18,7 @@ struct weir_log;
 /* access_path: NULL: no access log; "-": standard error; else a file, appended to, made 0640.
  * NULL on failure; error_text says what and what to do. */
 struct weir_log *weir_log_open(const char *access_path, char *error_text, size_t error_bytes);
-/* Writes what is left (waiting at most wait_ns for a stuck reader) and stops the thread. */
+/* Writes what is left, gives up a reader that takes nothing for two seconds, stops the thread. */
 void weir_log_close(struct weir_log *log);
 
 /* One access line without its newline; longer than WEIR_LOG_LINE_BYTES is cut. */
@@ -53,6 +53,6 @@ enum weir_log_level { WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR };
 void weir_log_message(struct weir_log *log, enum weir_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-uint64_t weir_log_dropped(const struct weir_log *log); /* access lines and messages, since start */
+uint64_t weir_log_dropped(struct weir_log *log); /* access lines and messages, since start */
 
 #endif

@@ -223,6 +223,35 @@ static void record__at_its_limit__stops_and_says_at_its_end_what_it_lacks(void *
     rig_end(&rig);
 }
 
+/* What goes wrong when it is closed is said, too. */
+static void record__the_last_line_cannot_be_written__is_said(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct stat about;
+    uint64_t written, dropped;
+    char said[2048] = "";
+    int ends[2], kept = dup(STDERR_FILENO);
+    rig_begin(&rig);
+    rig.config.record_limit_bytes = 5000;
+    CHECK(kept >= 0 && pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    bool is_open = rig_open(&rig);
+    record(&rig, 200);
+    dealt_with(&rig, 200, &written, &dropped);
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(is_open && dropped > 0 && stat(rig.path, &about) == 0);
+    limit_files((rlim_t)about.st_size);
+    rig_close(&rig);
+    limit_files(RLIM_INFINITY);
+    CHECK(dup2(kept, STDERR_FILENO) >= 0);
+    close(kept);
+    close(ends[1]);
+    CHECK(read(ends[0], said, sizeof said - 1) > 0);
+    close(ends[0]);
+    CHECK_MSG(strstr(said, "cannot write the recording"), "%s", said);
+    rig_end(&rig);
+}
+
 /* A disk that does not answer: the buffer is bounded, and what does not fit is counted. */
 static void record__a_stuck_disk__drops_and_counts(void **state)
 {
@@ -277,6 +306,7 @@ int main(void)
         cmocka_unit_test(record__files_that_are_not_its_own__are_refused_and_left_alone),
         cmocka_unit_test(record__a_full_disk__loses_lines_says_so_and_goes_on_when_there_is_room),
         cmocka_unit_test(record__at_its_limit__stops_and_says_at_its_end_what_it_lacks),
+        cmocka_unit_test(record__the_last_line_cannot_be_written__is_said),
         cmocka_unit_test(record__a_stuck_disk__drops_and_counts),
     };
     return cmocka_run_group_tests_name("gateway/record", tests, NULL, NULL);
