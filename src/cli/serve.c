@@ -1,10 +1,12 @@
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/serve_report.h"
 #include "gateway/gateway.h"
 #include "gateway/keys.h"
 
 #include "mock/mock.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The first SERVE_CONFIG_FLAGS of these are the configuration's; the rest is between weir and whoever
+ * starts it. */
 static const struct cli_option serve_options[] = {
     {"--config", "FILE", "the configuration; see weir check", "-c"},
     {"--upstream", "URL", "the API to stand before, as in https://host/v1", NULL},
@@ -29,20 +33,28 @@ static const struct cli_option serve_options[] = {
     {"--admin", "A:P", "health, metrics and admin API (127.0.0.1:8766)", NULL},
     {"--ledger", "WHERE", "where budgets are kept: a file, or memory", NULL},
     {"--access-log", "WHERE", "off, stderr, or a file's path (stderr)", NULL},
+    {"--report", "FILE",
+     "what became of all requests, as JSON in FILE and as text beside it, at the end", NULL},
+    {"--ready-file", "FILE", "made once it listens, with its addresses for a shell to read", NULL},
+    {"--with-parent", NULL, "drain when the process that started it has ended", NULL},
 };
+#define SERVE_CONFIG_FLAGS 13
 
 static const struct cli_command serve_command = {
     .name = "weir serve",
     .usage = "[-c FILE] | [flags]",
     .summary =
         "Runs the gateway: from a file, from flags, or before a built-in mock when none is given.",
-    .help = "Without tenants (in the file, or made by `weir key new`) each client's own credential "
-            "is passed\n"
-            "on, and fairness is between credentials. The first SIGINT or SIGTERM drains, a second "
-            "stops at\n"
-            "once.\n\n"
-            "Status 0: drained. 1: never. 2: refused to start. 3: a fault while running. 130: a "
-            "second signal.\n",
+    .help =
+        "In a pipeline: deploy/ci/with-weir.sh starts it, runs a command, stops it and shows the "
+        "report.\n\n"
+        "Without tenants (in the file, or made by `weir key new`) each client's own credential "
+        "is passed\n"
+        "on, and fairness is between credentials. The first SIGINT or SIGTERM drains, a second "
+        "stops at\n"
+        "once.\n\n"
+        "Status 0: drained. 1: never. 2: refused to start. 3: a fault while running. 130: a "
+        "second signal.\n",
     .options = serve_options,
     .options_count = WEIR_COUNT(serve_options),
     .words_max = 0,
@@ -135,6 +147,61 @@ static bool has_tenants(const struct weir_config *config)
     return has;
 }
 
+/* ---- the file that says it is ready ---- */
+
+static const char *ready_path;
+
+/* A base URL for clients of one API, where an upstream speaks it. */
+static int format_base_url(const struct weir_config *config, enum weir_config_api api,
+                           const char *name, uint16_t port, const char *path, char *out, size_t cap)
+{
+    const struct weir_config_addr *addr = &config->listen;
+    bool is_six = strchr(addr->host, ':') != NULL, is_any = is_any_address(addr), is_spoken = !api;
+    for (uint32_t i = 0; i < config->upstreams_count; i++)
+        is_spoken = is_spoken || (config->upstreams[i].api & api);
+    if (!is_spoken)
+        return snprintf(out, cap, "%s", "");
+    return snprintf(out, cap, "%s=%s://%s%s%s:%u%s\n", name,
+                    config->tls_cert_file ? "https" : "http", is_six && !is_any ? "[" : "",
+                    is_any ? "127.0.0.1" : addr->host, is_six && !is_any ? "]" : "", port, path);
+}
+
+/* Shell assignments: nothing in them needs quotes. */
+static bool write_ready(const struct weir_config *config, uint16_t listen_port, uint16_t admin_port)
+{
+    char text[2048], urls[3][512];
+    const struct weir_config_addr *admin = &config->admin;
+    format_base_url(config, 0, "WEIR_URL", listen_port, "", urls[0], sizeof urls[0]);
+    format_base_url(config, WEIR_CONFIG_API_OPENAI, "OPENAI_BASE_URL", listen_port, "/v1", urls[1],
+                    sizeof urls[1]);
+    format_base_url(config, WEIR_CONFIG_API_ANTHROPIC, "ANTHROPIC_BASE_URL", listen_port, "",
+                    urls[2], sizeof urls[2]);
+    bool is_six = strchr(admin->host, ':') != NULL;
+    int bytes = snprintf(text, sizeof text, "%s%s%sWEIR_ADMIN_URL=http://%s%s%s:%u\nWEIR_PID=%ld\n",
+                         urls[0], urls[1], urls[2], is_six ? "[" : "", admin->host,
+                         is_six ? "]" : "", admin_port, (long)getpid());
+    if (cli_serve_write(ready_path, text, (size_t)bytes, false))
+        return true;
+    fprintf(stderr, "weir serve: --ready-file cannot be written to %s: %s; name another file\n",
+            ready_path, strerror(errno));
+    return false;
+}
+
+/* false: it cannot be used; said. One of an earlier run is taken away: we are not ready. */
+static bool prepare_ready(const char *path)
+{
+    const char *problem = cli_serve_path_problem(path);
+    if (!problem && unlink(path) != 0 && errno != ENOENT)
+        problem = strerror(errno);
+    if (problem) {
+        fprintf(stderr, "weir serve: --ready-file cannot be written to %s: %s; name another file\n",
+                path, problem);
+        return false;
+    }
+    ready_path = path;
+    return true;
+}
+
 static void print_ready(const struct weir_config *config, uint16_t listen_port, uint16_t admin_port)
 {
     const struct weir_config_upstream *first = &config->upstreams[0];
@@ -180,9 +247,9 @@ static void print_ready(const struct weir_config *config, uint16_t listen_port, 
 
 static struct weir_config *load(const struct cli_args *args)
 {
-    struct weir_config_flag flags[WEIR_COUNT(serve_options)];
+    struct weir_config_flag flags[SERVE_CONFIG_FLAGS];
     struct weir_config_source from = {.file = args->values[0], .flags = flags};
-    for (size_t i = 1; i < WEIR_COUNT(serve_options); i++)
+    for (size_t i = 1; i < SERVE_CONFIG_FLAGS; i++)
         if (args->values[i])
             flags[from.flags_count++] =
                 (struct weir_config_flag){serve_options[i].flag, args->values[i]};
@@ -199,12 +266,40 @@ static struct weir_config *load(const struct cli_args *args)
     return config;
 }
 
+static bool tell_ready(const struct weir_config *config, uint16_t listen_port, uint16_t admin_port)
+{
+    if (ready_path && !write_ready(config, listen_port, admin_port))
+        return false;
+    print_ready(config, listen_port, admin_port);
+    return true;
+}
+
+/* What whoever starts weir asked for beside the configuration. false: said on standard error. */
+static bool prepare_starter(const struct cli_args *args, pid_t parent)
+{
+    const char *report = cli_value(&serve_command, args, "--report");
+    const char *ready = cli_value(&serve_command, args, "--ready-file");
+    if (cli_value(&serve_command, args, "--with-parent") &&
+        (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)) {
+        fputs("weir serve: --with-parent: the process that started it has ended\n", stderr);
+        return false;
+    }
+    if ((report && !cli_serve_report_to(report)) || (ready && !prepare_ready(ready)))
+        return false;
+    weir_gateway_report = report ? cli_serve_report : NULL;
+    weir_gateway_ready = tell_ready;
+    return true;
+}
+
 int cli_serve(int argc, char **argv)
 {
     struct cli_args args;
+    pid_t parent = getppid();
     enum cli_parsed parsed = cli_parse(&serve_command, argc, argv, &args);
     if (parsed != CLI_GO)
         return parsed == CLI_DONE ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
+    if (!prepare_starter(&args, parent))
+        return CLI_USAGE_STATUS;
     struct weir_config *config = load(&args);
     if (!config)
         return CLI_USAGE_STATUS;
@@ -213,7 +308,6 @@ int cli_serve(int argc, char **argv)
         weir_config_free(config);
         return CLI_FAULT_STATUS;
     }
-    weir_gateway_ready = print_ready;
     int status = weir_gateway_run(config);
     if (mock > 0)
         stop_mock(mock);

@@ -64,6 +64,7 @@ static void breaker_trip(struct weir_breaker *b, uint64_t now_ns)
                     now_ns - weir_min_u64(b->closed_ns, now_ns) >= breaker_cooldown(b);
     b->trips = was_well ? 1 : b->trips + 1;
     b->open_until_ns = weir_add_sat_u64(now_ns, breaker_cooldown(b));
+    b->opened++;
     breaker_move(b, WEIR_BREAKER_OPEN);
 }
 

@@ -84,6 +84,7 @@ struct weir_breaker {
     uint64_t paused_until_ns;
     uint64_t calls; /* since start: outcomes reported, the unused apart */
     uint64_t failures;
+    uint64_t opened; /* since start: how often it opened */
     struct weir_breaker_second window[WEIR_BREAKER_WINDOW_MAX_S];
 };
 

@@ -253,6 +253,7 @@ struct weir_upstream_view {
     uint64_t open_for_ns;   /* rest of the cool-down */
     uint64_t paused_for_ns; /* rest of a 429 pause */
     uint64_t calls, failures;
+    uint64_t opened; /* how often its breaker opened */
     struct weir_flow_limit requests, tokens;
 };
 struct weir_pool_view {

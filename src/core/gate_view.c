@@ -46,6 +46,7 @@ void weir_gate_upstream_view(const struct weir_gate *g, uint32_t upstream, uint6
         .paused_for_ns = weir_breaker_paused_for_ns(&u->breaker, now_ns),
         .calls = u->breaker.calls,
         .failures = u->breaker.failures,
+        .opened = u->breaker.opened,
         .requests = view_limit(&u->requests, now_ns),
         .tokens = view_limit(&u->tokens, now_ns)};
     /* The cool-down ends by time alone; that it has is true before anyone dispatched. */

@@ -169,6 +169,13 @@ static uint64_t edge_queue_deadline_ns(const struct weir_request *r,
         r->arrived_ns, weir_flow_wait_max_ns(r->g->config->limits.max_wait_ns, s * WEIR_NS_PER_S));
 }
 
+/* The stock SDKs number their attempts from 0. Other clients do not tell. */
+static bool edge_is_repeat(const struct weir_http_head *head)
+{
+    struct weir_slice text = weir_http_value(head, WEIR_HTTP_X_STAINLESS_RETRY_COUNT);
+    return text.bytes > 0 && text.at[0] >= '1' && text.at[0] <= '9';
+}
+
 static enum weir_refusal edge_check_head(struct weir_request *r, const struct weir_http_head *head,
                                          struct edge_connection *c, struct weir_refused *refused,
                                          char *text, size_t text_bytes)
@@ -226,6 +233,7 @@ static enum weir_head_verdict edge_head(void *ctx, struct weir_exchange *x)
     r->x = x;
     weir_exchange_user_set(x, r);
     edge_classify(r, head);
+    g->metrics.repeats += edge_is_repeat(head);
     struct weir_refused refused = {.scope = WEIR_NONE, .upstream = WEIR_NONE};
     char text[320] = "";
     refused.reason = edge_check_head(r, head, c, &refused, text, sizeof text);

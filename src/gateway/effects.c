@@ -193,6 +193,9 @@ void weir_gateway_pump(struct weir_gateway *g)
             again = true;
     }
     g->dirty = false; /* what this loop caused, it has taken */
+    struct weir_flow_view view;
+    weir_flow_view(g->flow, &view);
+    weir_metrics_waiters(&g->metrics, view.waiters_now);
     uint64_t due_ns = weir_flow_due_ns(g->flow);
     if (due_ns != g->due_timer.due_ns || !weir_timer_is_set(&g->due_timer))
         weir_timer_set(g->loop, &g->due_timer, due_ns);

@@ -1,6 +1,7 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "gateway/admin.h"
 #include "gateway/budget.h"
 #include "gateway/config_rules.h"
+#include "gateway/report.h"
 #include "gateway/rollover.h"
 #include "gateway/state.h"
 #include "net/stream.h"
@@ -23,8 +25,12 @@
 #define GATEWAY_EXIT_REFUSED 2
 #define GATEWAY_EXIT_FAULT 3
 #define GATEWAY_EXIT_SECOND_SIGNAL 130
+#define GATEWAY_LEDGER_LAST_MS 5000 /* for what it still writes when all requests are over */
+#define GATEWAY_LEDGER_STOPPED_MS 500
+#define GATEWAY_LEDGER_STEP_MS 50
 
 weir_gateway_ready_fn *weir_gateway_ready;
+weir_gateway_report_fn *weir_gateway_report;
 
 /* ---- the flow, from the configuration ---- */
 
@@ -86,6 +92,20 @@ static void gateway_stop(struct weir_gateway *g, int status)
     weir_loop_stop(g->loop);
 }
 
+/* Hands the host the counts of the run. true: it has them, or nobody wants any. */
+static bool gateway_report(struct weir_gateway *g, enum weir_report_state state)
+{
+    bool is_last = state != WEIR_REPORT_SERVING && state != WEIR_REPORT_DRAINING;
+    if (!g->report)
+        return true;
+    json_t *counts = weir_report_make(g->report, state);
+    if (!counts)
+        weir_log_message(g->log, WEIR_LOG_ERROR, "out of memory for the report of the run");
+    bool is_kept = counts && weir_gateway_report(counts, is_last);
+    json_decref(counts);
+    return is_kept;
+}
+
 static void gateway_drain(struct weir_gateway *g)
 {
     uint64_t now_ns = weir_loop_now_ns(g->loop);
@@ -101,6 +121,8 @@ static void gateway_drain(struct weir_gateway *g)
     weir_flow_drain(g->flow, queue_until_ns, g->drain_until_ns);
     weir_server_drain(g->server);
     weir_gateway_dirty(g);
+    /* Where that fails the host has said so, and it is tried again at the end. */
+    (void)gateway_report(g, WEIR_REPORT_DRAINING);
 }
 
 static void gateway_signal(struct weir_io *io, uint32_t events)
@@ -318,7 +340,9 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     }
     g->scratch = malloc(WEIR_SCRATCH_BYTES);
     g->routes = weir_routes_create(c, GATEWAY_MODELS_MAX);
-    if (!g->scratch || !g->routes || !weir_metrics_init(&g->metrics, c->upstreams_count) ||
+    if (!g->scratch || !g->routes ||
+        !weir_metrics_init(&g->metrics, c->upstreams_count,
+                           c->limits.tenants + WEIR_TENANT_FIRST) ||
         !weir_forward_prepare(g) || !gateway_make_flow(g) ||
         !weir_gateway_ledger_open(g, gateway_requests_max(c), error_text, error_bytes) ||
         !weir_budget_open(g, error_text, error_bytes) || !weir_rollover_open(g))
@@ -339,6 +363,8 @@ static bool gateway_start(struct weir_gateway *g, char *error_text, size_t error
     if (!g->admin)
         return false;
     g->started_ns = weir_loop_now_ns(g->loop);
+    if (weir_gateway_report && !(g->report = weir_report_begin(g)))
+        return false;
     weir_timer_set(g->loop, &g->second_timer, g->started_ns + WEIR_NS_PER_S);
     return true;
 }
@@ -377,6 +403,46 @@ static void gateway_free(struct weir_gateway *g)
         weir_loop_destroy(g->loop);
     weir_log_close(g->log);
     weir_record_free(g);
+    weir_report_free(g->report);
+}
+
+/* What the ledger still writes belongs into the report: waits for it, a little. */
+static void gateway_await_ledger(struct weir_gateway *g, uint32_t at_most_ms)
+{
+    struct weir_store_status status;
+    struct weir_store_answer answers[64];
+    for (uint32_t waited_ms = 0; g->report && waited_ms < at_most_ms;
+         waited_ms += GATEWAY_LEDGER_STEP_MS) {
+        weir_store_status(g->store, &status);
+        if (status.queue_now == 0)
+            return;
+        struct pollfd answered = {.fd = weir_store_fd(g->store), .events = POLLIN};
+        if (answered.fd >= 0)
+            (void)poll(&answered, 1, GATEWAY_LEDGER_STEP_MS);
+        while (weir_store_collect(g->store, weir_loop_now_ns(g->loop), answers,
+                                  WEIR_COUNT(answers)) > 0) { /* nobody waits for these any more */
+        }
+    }
+}
+
+/* After the loop: says how it ended, for the log and in the report. Returns the exit status. */
+static int gateway_end(struct weir_gateway *g, int fault)
+{
+    enum weir_report_state state = WEIR_REPORT_DRAINED;
+    int status = g->exit_status;
+    if (fault != 0) {
+        weir_log_message(g->log, WEIR_LOG_ERROR, "the event loop failed: %s", strerror(-fault));
+        status = GATEWAY_EXIT_FAULT;
+        state = WEIR_REPORT_FAILED;
+    } else if (status == 0) {
+        weir_log_message(g->log, WEIR_LOG_INFO, "drained");
+    } else {
+        state = WEIR_REPORT_STOPPED;
+    }
+    gateway_await_ledger(g, status == 0 ? GATEWAY_LEDGER_LAST_MS : GATEWAY_LEDGER_STOPPED_MS);
+    if (!gateway_report(g, state) && status == 0)
+        status = GATEWAY_EXIT_FAULT;
+    return status;
 }
 
 int weir_gateway_run(const struct weir_config *config)
@@ -389,16 +455,11 @@ int weir_gateway_run(const struct weir_config *config)
         g.number_seed = (uint64_t)getpid();
     if (!gateway_start(&g, error_text, sizeof error_text)) {
         weir_log_message(NULL, WEIR_LOG_ERROR, "%s", error_text);
-    } else {
-        if (weir_gateway_ready)
-            weir_gateway_ready(config, weir_server_port(g.server),
-                               (uint16_t)weir_admin_port(g.admin));
+    } else if (gateway_report(&g, WEIR_REPORT_SERVING) &&
+               (!weir_gateway_ready || weir_gateway_ready(config, weir_server_port(g.server),
+                                                          (uint16_t)weir_admin_port(g.admin)))) {
         int fault = weir_loop_run(g.loop);
-        status = fault == 0 ? g.exit_status : GATEWAY_EXIT_FAULT;
-        if (fault != 0)
-            weir_log_message(g.log, WEIR_LOG_ERROR, "the event loop failed: %s", strerror(-fault));
-        else if (status == 0)
-            weir_log_message(g.log, WEIR_LOG_INFO, "drained");
+        status = gateway_end(&g, fault);
     }
     if (g.requests_now > 0) {
         /* Told to stop at once: calls and exchanges still hang on each other, and the kernel closes

@@ -193,7 +193,7 @@ PRINT_UPSTREAM(breaker, view.breaker)
 PRINT_UPSTREAM(paused, (double)view.paused_for_ns / 1e9)
 PRINT_UPSTREAM(calls, view.calls)
 
-static void print_failures(struct metrics_text *t, const char *name, struct weir_gateway *g)
+const char *weir_metrics_failure_name(enum weir_call_failure failure)
 {
     static const char *const kinds[WEIR_METRICS_FAILURES] = {
         [WEIR_CALL_OK] = "none",
@@ -210,11 +210,17 @@ static void print_failures(struct metrics_text *t, const char *name, struct weir
         [WEIR_CALL_E_CUT] = "cut",
         [WEIR_CALL_E_DESCRIPTORS] = "descriptors",
     };
+    return kinds[failure];
+}
+
+static void print_failures(struct metrics_text *t, const char *name, struct weir_gateway *g)
+{
     for (uint32_t i = 0; i < g->metrics.upstreams_count; i++) {
         char label[200];
         metrics_label(label, sizeof label, g->config->upstreams[i].name);
         for (int k = 1; k < WEIR_METRICS_FAILURES; k++)
-            metrics_add(t, "%s{upstream=\"%s\",kind=\"%s\"} %llu\n", name, label, kinds[k],
+            metrics_add(t, "%s{upstream=\"%s\",kind=\"%s\"} %llu\n", name, label,
+                        weir_metrics_failure_name((enum weir_call_failure)k),
                         (unsigned long long)g->metrics
                             .upstream_failures[(size_t)i * WEIR_METRICS_FAILURES + (size_t)k]);
     }

@@ -7,6 +7,7 @@
  *   refuse.c  a refusal as an HTTP answer
  *   access.c  its line in the access log
  *   record.c  its line in the recording
+ *   report.c  the counts of the whole run, for the host
  *   replay.c  what an idempotency key does for a request
  *   budget.c  what becomes of a request whose budget is spent
  *   rollover.c  begins the windows of budgets
@@ -41,6 +42,7 @@ struct weir_admin;
 struct weir_budget_scope;
 struct weir_gateway;
 struct weir_record;
+struct weir_report;
 
 /* What every head for an upstream has in common, by dialect; see forward.c. */
 struct weir_forward {
@@ -129,6 +131,7 @@ struct weir_gateway {
     struct weir_routes *routes;
     struct weir_metrics metrics;
     struct weir_record *record;           /* NULL: nothing is recorded */
+    struct weir_report *report;           /* NULL: nobody wants one */
     struct weir_idempotency *idempotency; /* NULL: switched off */
     uint8_t idempotency_secret[32];
     struct weir_hook turn_hook;

@@ -431,6 +431,7 @@ static uint32_t tenancy_reclaim(struct weir_tenancy *t, uint64_t now_ns)
         !weir_flow_tenant_forget(t->g->flow, tenant))
         return WEIR_NONE;
     weir_gateway_tenant_scope_forget(t->g, e->name);
+    weir_metrics_tenant_forget(&t->g->metrics, tenant);
     digest_remove(t, e->digest);
     tenancy_unlink(t, tenant);
     t->generation++; /* whoever is remembered under this index must be looked up again */

@@ -282,8 +282,10 @@ static void upcall_head(void *ctx, const struct weir_http_head *head)
     r->facts.status = head->status;
     uint64_t pause_ns = head->status == 429 ? upcall_pause_ns(r, head) : 0;
     bool pass = weir_flow_head(g->flow, r->flow, head->status, pause_ns, now_ns);
-    if (head->status == 429)
+    if (head->status == 429) {
+        weir_metrics_pause(&g->metrics, r->upstream, pause_ns);
         weir_gateway_dirty(g);
+    }
     if (!pass || !r->x)
         return;
     if (!upcall_answer_open(r, head)) {
