@@ -125,4 +125,14 @@ count meson "$scratch/none.json" "$scratch/counts"
 [ "$(cat "$scratch/counts")" = "0 1 0" ]
 claim count__no_results__is_a_failure $?
 
+# The scripts that others copy. shellcheck is looked at where it is installed.
+for script in "$root"/deploy/ci/*.sh; do
+    if command -v shellcheck >/dev/null 2>&1; then
+        shellcheck "$script" >"$scratch/said" 2>&1
+    else
+        sh -n "$script" >"$scratch/said" 2>&1
+    fi
+    claim "deploy__$(basename "$script" .sh)__is_without_fault" $?
+done
+
 echo "1..$number"
