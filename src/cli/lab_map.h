@@ -2,7 +2,7 @@
  * what stands behind each upstream.
  *
  * What the model does not know is left out: addresses, keys, TLS, HTTP limits, idempotency, names of
- * models. Months count as 30 days. No I/O, nothing printed. Thread: any. */
+ * models. A window of a month outlasts every run. No I/O, nothing printed. Thread: any. */
 #ifndef WEIR_CLI_LAB_MAP_H
 #define WEIR_CLI_LAB_MAP_H
 
