@@ -10,7 +10,7 @@
  *   3. its tenant's buckets; short: the tenant leaves the order until they are full enough
  *   4. that upstream's buckets; short at all of them: the request is parked, and nobody overtakes
  *      it in its lane or one below; a higher lane still may, unless one of those is behind its
- *      floor: then all wait for it, or the higher lanes would take the rate that its floor needs
+ *      floor again: then all wait for it, or the higher lanes would take the rate that it needs
  *
  * The permits of an upstream are fixed, or follow what it can carry (core/adapt.h). A limit that
  * falls takes none away: calls in flight beyond it end in their time.

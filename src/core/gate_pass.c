@@ -83,9 +83,11 @@ static bool pass_choose(struct weir_gate *g, struct gate_pool *p, uint32_t *wait
             return true;
         }
     }
-    if (is_chosen)
-        *waiter = choice.item;
-    return is_chosen;
+    if (!is_chosen)
+        return false;
+    WEIR_INVARIANT(choice.item != WEIR_NONE); /* a lane that is held has a parked one: see above */
+    *waiter = choice.item;
+    return true;
 }
 
 static void pass_take(struct weir_gate *g, struct gate_pool *p, uint32_t waiter)
@@ -98,8 +100,9 @@ static void pass_take(struct weir_gate *g, struct gate_pool *p, uint32_t waiter)
 static void pass_park(struct weir_gate *g, struct gate_pool *p, uint32_t waiter)
 {
     struct gate_waiter *w = &g->waiters[waiter];
-    pass_take(g, p, waiter);
     WEIR_INVARIANT(p->parked_1[w->lane] == 0);
+    weir_lanes_hold(p->lanes, w->lane, true);
+    pass_take(g, p, waiter);
     p->parked_1[w->lane] = waiter + 1;
     w->place = WEIR_GATE_PARKED;
 }
@@ -111,6 +114,7 @@ void gate_unpark(struct weir_gate *g, uint32_t waiter)
     WEIR_INVARIANT(p->parked_1[w->lane] == waiter + 1);
     p->parked_1[w->lane] = 0;
     weir_lanes_put_back(p->lanes, w->lane, w->tenant, waiter, w->work_uwork);
+    weir_lanes_hold(p->lanes, w->lane, false);
     w->place = WEIR_GATE_QUEUED;
 }
 
@@ -139,10 +143,12 @@ static void pass_grant(struct weir_gate *g, struct gate_pool *p, uint32_t waiter
     struct gate_waiter *w = &g->waiters[waiter];
     struct gate_upstream *u = &g->upstreams[upstream];
     struct gate_tenant *t = &g->tenants[w->tenant];
-    if (w->place == WEIR_GATE_PARKED)
+    if (w->place == WEIR_GATE_PARKED) {
         p->parked_1[w->lane] = 0;
-    else
+        weir_lanes_hold(p->lanes, w->lane, false);
+    } else {
         pass_take(g, p, waiter);
+    }
     gate_count_out(g, w);
     gate_wait_end(g, w);
     gate_drain_depart(&p->drain, now_ns);

@@ -7,6 +7,7 @@
 struct lane {
     struct weir_sched *sched;
     uint32_t floor_percent;
+    bool is_held;           /* an item was taken and is waited for: the lane has a waiter more */
     uint64_t largest_uwork; /* largest item since the lane last held none */
     /* Hundredths of micro-work that the floor promises and the lane has not had; 0 while it is
      * empty. 128 bits: a promise is percent x work. */
@@ -97,7 +98,7 @@ static struct lanes_tenant *tenant_at(const struct weir_lanes *l, uint32_t tenan
 
 static bool has_waiters(const struct lane *lane)
 {
-    return weir_sched_tenants_ready(lane->sched) > 0;
+    return lane->is_held || weir_sched_tenants_ready(lane->sched) > 0;
 }
 
 /* A lane whose items are gone, or belong to suspended tenants, earns nothing and keeps nothing. */
@@ -105,7 +106,7 @@ static void lane_note_empty(struct lane *lane)
 {
     if (!has_waiters(lane))
         lane->behind = 0;
-    if (weir_sched_items(lane->sched) == 0)
+    if (!lane->is_held && weir_sched_items(lane->sched) == 0)
         lane->largest_uwork = 0;
 }
 
@@ -177,6 +178,13 @@ void weir_lanes_remove(struct weir_lanes *l, uint32_t item)
     lane_note_empty(from);
 }
 
+void weir_lanes_hold(struct weir_lanes *l, uint32_t lane, bool is_held)
+{
+    struct lane *it = lane_at(l, lane);
+    it->is_held = is_held;
+    lane_note_empty(it);
+}
+
 static unsigned __int128 promise(uint64_t percent, uint64_t work_uwork)
 {
     return (unsigned __int128)percent * work_uwork;
@@ -187,9 +195,13 @@ static unsigned __int128 promise(uint64_t percent, uint64_t work_uwork)
  * off. */
 static uint64_t floors_charge(struct weir_lanes *l, struct lane *served, uint64_t work_uwork)
 {
-    for (uint32_t i = 0; i < l->limits.lanes; i++)
-        if (has_waiters(&l->lane[i]) || &l->lane[i] == served)
-            l->lane[i].behind += promise(l->lane[i].floor_percent, work_uwork);
+    for (uint32_t i = 0; i < l->limits.lanes; i++) {
+        struct lane *lane = &l->lane[i];
+        if (lane->floor_percent > 0 && (lane == served || has_waiters(lane)))
+            lane->behind += promise(lane->floor_percent, work_uwork);
+    }
+    if (served->behind == 0)
+        return 0;
     unsigned __int128 counted = promise(100, work_uwork);
     if (counted > served->behind)
         counted = served->behind;
@@ -226,7 +238,7 @@ static uint32_t lane_choose(const struct weir_lanes *l)
         }
     }
     for (uint32_t i = 0; chosen == WEIR_NONE && i < l->limits.lanes; i++)
-        if (has_waiters(&l->lane[i]))
+        if (weir_sched_tenants_ready(l->lane[i].sched) > 0)
             chosen = i;
     return chosen;
 }
@@ -236,9 +248,9 @@ bool weir_lanes_peek(struct weir_lanes *l, struct weir_lanes_choice *choice)
     uint32_t lane = lane_choose(l);
     if (lane == WEIR_NONE)
         return false;
-    struct weir_sched_choice inner;
+    struct weir_sched_choice inner = {.tenant = WEIR_NONE, .item = WEIR_NONE};
     bool found = weir_sched_peek(l->lane[lane].sched, &inner);
-    WEIR_INVARIANT(found);
+    WEIR_INVARIANT(found || l->lane[lane].is_held);
     *choice = (struct weir_lanes_choice){lane, inner.tenant, inner.item, inner.work_uwork};
     return true;
 }

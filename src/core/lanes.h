@@ -64,6 +64,8 @@ void weir_lanes_set_weight(struct weir_lanes *l, uint32_t tenant, uint32_t weigh
 void weir_lanes_enqueue(struct weir_lanes *l, uint32_t lane, uint32_t tenant, uint32_t item,
                         uint64_t work_uwork);
 void weir_lanes_remove(struct weir_lanes *l, uint32_t item);
+/* A lane that is held and has nobody else may be chosen for its floor: its item is WEIR_NONE then,
+ * and there is nothing to take. */
 WEIR_MUST_USE bool weir_lanes_peek(struct weir_lanes *l, struct weir_lanes_choice *choice);
 struct weir_lanes_choice weir_lanes_take(struct weir_lanes *l);
 void weir_lanes_put_back(struct weir_lanes *l, uint32_t lane, uint32_t tenant, uint32_t item,
@@ -74,6 +76,10 @@ void weir_lanes_resume(struct weir_lanes *l, uint32_t tenant);
 bool weir_lanes_is_suspended(const struct weir_lanes *l, uint32_t tenant);
 bool weir_lanes_tenant_matters(struct weir_lanes *l, uint32_t tenant);
 void weir_lanes_tenant_forget(struct weir_lanes *l, uint32_t tenant);
+
+/* A lane is held from before an item of it is taken that is not dispatched yet, until it is, or is
+ * put back: it counts as having a waiter, so that its floor is kept for that item, too. */
+void weir_lanes_hold(struct weir_lanes *l, uint32_t lane, bool is_held);
 
 /* In all lanes: items waiting, suspended tenants' included; items of tenants in the order; one
  * tenant's. */

@@ -196,9 +196,9 @@ static void check_lane_rests(const struct model *m, uint32_t pool, uint32_t lane
     }
 }
 
-/* Below this lane a request is parked, and in its lane or further below others wait whose lane may
- * be behind its floor: then that lane is due before the higher ones, and what is parked, which
- * stands for it, is waited for. */
+/* Below this lane a request is parked, and its lane, or one further below that has waiters, may be
+ * behind its floor: then that lane is due before the higher ones, and what is parked, which stands
+ * for it, is waited for. */
 static bool lower_lane_may_be_due(const struct model *m, uint32_t pool, uint32_t lane)
 {
     bool is_parked[LANES] = {false}, is_queued[LANES] = {false}, is_below_parked = false;
@@ -209,7 +209,8 @@ static bool lower_lane_may_be_due(const struct model *m, uint32_t pool, uint32_t
     }
     for (uint32_t lower = lane + 1; lower < m->lanes; lower++) {
         is_below_parked |= is_parked[lower];
-        if (is_below_parked && m->floor_percent[lower] > 0 && is_queued[lower])
+        if (is_below_parked && m->floor_percent[lower] > 0 &&
+            (is_parked[lower] || is_queued[lower]))
             return true;
     }
     return false;

@@ -257,6 +257,41 @@ flow__a_request_that_does_not_fit_the_upstreams_rate__is_not_overtaken_in_its_la
     sim_close_settled(&sim);
 }
 
+/* A lane's only request waits for more tokens than the lanes above ever leave. Its lane's floor gets
+ * it there: due again by what the others had meanwhile, it is waited for. */
+static void flow__the_only_request_of_a_lane_waits_for_a_rate__its_floor_is_kept(void **state)
+{
+    (void)state;
+    for (uint32_t floor_percent = 0; floor_percent <= 20; floor_percent += 20) {
+        struct weir_tenant_rules tenant[2];
+        struct sim_config c = sim_config_plain(64, tenant, 2);
+        c.lanes.lane_count = 2;
+        c.lanes.floor_percent[1] = floor_percent;
+        tenant[0].lane = 1;
+        tenant[1].lane = 0;
+        c.upstreams[0].tokens = rate(100, 1000);
+        c.upstreams[0].accounting = WEIR_ACCOUNTING_OPENAI;
+        struct script s = script_ok(10 * MS);
+        s.of[0].usage = (struct weir_flow_usage){50, 0, 0, 50};
+        c.plan = script_plan;
+        c.user = &s;
+        struct sim sim;
+        sim_open(&sim, &c);
+        struct weir_arrival high = sim_arrival(&sim, 1, 4, 100, 600 * SECOND);
+        for (uint32_t i = 0; i < 10; i++)
+            sim_arrive(&sim, &high); /* nothing is left, then one passes every second */
+        struct weir_arrival big = sim_arrival(&sim, 0, 4, 800, 600 * SECOND);
+        uint32_t low = sim_arrive(&sim, &big);
+        for (uint32_t i = 0; i < 50; i++)
+            sim_arrive(&sim, &high);
+        CHECK(sim_run_dry(&sim, sim.now_ns + 200 * SECOND));
+        uint64_t wait_ns = wait_of(&sim, low);
+        CHECK_MSG(floor_percent ? wait_ns < 30 * SECOND : wait_ns > 50 * SECOND,
+                  "floor %u: waited %llu ms", floor_percent, (unsigned long long)(wait_ns / MS));
+        sim_close_settled(&sim);
+    }
+}
+
 /* --- fairness --- */
 
 static void fairness_run(enum weir_sched_policy policy, uint32_t *place)
@@ -570,6 +605,7 @@ int main(void)
         cmocka_unit_test(flow__nothing_was_sent__every_bucket_is_as_before),
         cmocka_unit_test(
             flow__a_request_that_does_not_fit_the_upstreams_rate__is_not_overtaken_in_its_lane),
+        cmocka_unit_test(flow__the_only_request_of_a_lane_waits_for_a_rate__its_floor_is_kept),
         cmocka_unit_test(flow__forty_of_one_tenant_wait__anothers_one_is_next_or_next_but_one),
         cmocka_unit_test(flow__unequal_costs__work_stays_within_the_bound_on_every_prefix),
         cmocka_unit_test(flow__cached_input__is_not_counted_as_work),

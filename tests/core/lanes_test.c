@@ -233,6 +233,26 @@ static void lanes__tenant_in_several_lanes__is_suspended_and_weighed_in_all(void
     box_free(&box);
 }
 
+/* One of lane 1 was taken and is waited for. The lane has nobody else, and a claim all the same. */
+static void lanes__held_lane__keeps_its_claim(void **state)
+{
+    (void)state;
+    struct box box = box_new(three, 3);
+    struct weir_lanes_choice choice;
+    add(&box, 1, 1, 1, W);
+    weir_lanes_hold(box.l, 1, true);
+    CHECK_STR(order(&box, 1), "1");
+    add(&box, 0, 0, 20, W);
+    CHECK_STR(order(&box, 5), "00000");
+    CHECK(weir_lanes_peek(box.l, &choice));
+    CHECK_INT(choice.lane, 1);
+    CHECK_INT(choice.item, WEIR_NONE);
+    weir_lanes_hold(box.l, 1, false);
+    CHECK_INT(weir_lanes_behind_uwork(box.l, 1), 0);
+    CHECK_STR(order(&box, 1), "0");
+    box_free(&box);
+}
+
 static void lanes__forgotten_tenant__is_new_in_all(void **state)
 {
     (void)state;
@@ -275,11 +295,12 @@ struct floors {
     bool used[64];
     uint32_t waiting;
     bool suspended[TENANTS];
+    bool held[WEIR_LANES_MAX]; /* its last taken is waited for */
 };
 
 static bool floors_waits(const struct floors *f, uint32_t lane)
 {
-    return weir_sched_tenants_ready(weir_lanes_sched(f->l, lane)) > 0;
+    return f->held[lane] || weir_sched_tenants_ready(weir_lanes_sched(f->l, lane)) > 0;
 }
 
 static void check_floors(struct floors *f)
@@ -324,13 +345,28 @@ static void floors_enqueue(struct floors *f, uint32_t lane, uint32_t tenant, uin
     TAPE_CHECK(f->t, weir_lanes_item_lane(f->l, item) == lane);
 }
 
-static void floors_take(struct floors *f)
+static void floors_hold_lane(struct floors *f, uint32_t lane, bool is_held)
+{
+    weir_lanes_hold(f->l, lane, is_held);
+    f->held[lane] = is_held;
+}
+
+static void floors_take(struct floors *f, bool is_held)
 {
     struct weir_lanes_choice peeked, taken;
-    if (!weir_lanes_peek(f->l, &peeked)) {
-        TAPE_CHECK(f->t, weir_lanes_items_ready(f->l) == 0);
+    bool found = weir_lanes_peek(f->l, &peeked);
+    TAPE_CHECK(f->t, found || weir_lanes_items_ready(f->l) == 0);
+    /* What is waited for goes before its lane and those below, as at the gate. */
+    for (uint32_t i = 0; i < f->lanes && (!found || i <= peeked.lane); i++)
+        if (f->held[i]) {
+            floors_hold_lane(f, i, false);
+            return;
+        }
+    if (!found)
         return;
-    }
+    TAPE_CHECK(f->t, peeked.item != WEIR_NONE);
+    if (is_held)
+        floors_hold_lane(f, peeked.lane, true);
     taken = weir_lanes_take(f->l);
     TAPE_CHECK(f->t, peeked.lane == taken.lane && peeked.tenant == taken.tenant);
     TAPE_CHECK(f->t, peeked.item == taken.item);
@@ -350,7 +386,7 @@ static void floors_steady(struct floors *f)
         for (uint32_t i = 0; i < f->lanes; i++)
             if (full >> i & 1 && !floors_waits(f, i))
                 floors_enqueue(f, i, (uint32_t)(times % TENANTS), work);
-        floors_take(f);
+        floors_take(f, times % 64 == 0);
         check_floors(f);
     }
 }
@@ -386,7 +422,7 @@ static void floors_hold(struct tape *t)
             uint32_t lane = (uint32_t)tape_below(t, f->lanes);
             floors_enqueue(f, lane, tenant, 1 + (tape_below(t, 1 << 16) >> tape_below(t, 16)));
         } else if (deed < 14) {
-            floors_take(f);
+            floors_take(f, tape_chance(t, 1, 8));
         } else if (deed == 14) {
             uint32_t item = (uint32_t)tape_below(t, WEIR_COUNT(f->used));
             if (!f->used[item])
@@ -424,6 +460,7 @@ int main(void)
         cmocka_unit_test(lanes__refunds_of_a_lane_with_more_than_its_floor__lift_it_above_nobody),
         cmocka_unit_test(lanes__put_back__is_as_if_never_taken),
         cmocka_unit_test(lanes__tenant_in_several_lanes__is_suspended_and_weighed_in_all),
+        cmocka_unit_test(lanes__held_lane__keeps_its_claim),
         cmocka_unit_test(lanes__forgotten_tenant__is_new_in_all),
         cmocka_unit_test(lanes__every_interval__floors_and_precedence_hold),
     };
