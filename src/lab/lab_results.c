@@ -271,13 +271,10 @@ static void bins_end(struct weir_lab *lab, uint64_t now_ns)
 void lab_time_passes(struct weir_lab *lab, uint64_t now_ns)
 {
     bins_end(lab, now_ns);
-    if (now_ns < lab->slice_end_ns)
-        return;
-    uint64_t at_ns = now_ns / WEIR_GAP_SLICE_NS * WEIR_GAP_SLICE_NS;
-    for (uint32_t pool = 0; pool < lab->s->pool_count; pool++)
-        for (uint32_t lane = 0; lane < lab->s->lanes.lane_count; lane++)
-            gap_seen(lab, pool, lane, at_ns);
-    lab->slice_end_ns = at_ns + WEIR_GAP_SLICE_NS;
+    for (; lab->slice_end_ns <= now_ns; lab->slice_end_ns += WEIR_GAP_SLICE_NS)
+        for (uint32_t pool = 0; pool < lab->s->pool_count; pool++)
+            for (uint32_t lane = 0; lane < lab->s->lanes.lane_count; lane++)
+                gap_seen(lab, pool, lane, lab->slice_end_ns);
 }
 
 void lab_results_fill(struct weir_lab *lab)
@@ -289,7 +286,7 @@ void lab_results_fill(struct weir_lab *lab)
         lab->tenant_results[i].alive = lab->tenants[i].alive;
     }
     lab_upstreams_seen(lab, true);
-    bins_end(lab, lab->now_ns);
+    lab_time_passes(lab, lab->now_ns);
     backends_seen(lab, lab->now_ns);
     for (uint32_t pool = 0; pool < lab->s->pool_count; pool++)
         for (uint32_t lane = 0; lane < lab->s->lanes.lane_count; lane++)

@@ -252,6 +252,36 @@ static void fifo__overload__the_gap_shows_who_sends_more(void **state)
     world_free(&vtc);
 }
 
+/* Slices of a second, and an answer every two and a half: most windows end where nothing happens. */
+static void slow_answers__windows_without_an_event_are_looked_at_too(void **state)
+{
+    (void)state;
+    struct world w;
+    struct world_run run, pieces;
+    world_plain(&w, 2, 1);
+    w.upstreams[0].backend.step_ns = 2500 * WEIR_NS_PER_MS;
+    for (uint32_t i = 0; i < 2; i++) {
+        w.tenants[i].rate_micro_per_s = 100000000;
+        w.tenants[i].until_ns = 500 * WEIR_NS_PER_MS;
+        w.tenants[i].output = world_fixed(1);
+    }
+    w.s.run_ns = 200 * WEIR_NS_PER_S;
+    world_run(&run, &w.s, 1);
+    const struct weir_lab_gap_results *gap = &run.r->gaps[0][0];
+    CHECK(gap->worst[0].gap_uwork >= 100 * (uint64_t)WEIR_UWORK_PER_WORK); /* one request */
+    for (uint32_t bin = 11; bin < 60; bin++)
+        CHECK_MSG(gap->bins[bin].bound_uwork > 0, "second %u", bin);
+    world_open(&pieces, &w.s, 1);
+    for (uint64_t at_ns = 0; weir_lab_run(pieces.lab, at_ns); at_ns += 700 * WEIR_NS_PER_MS)
+        pieces.r = weir_lab_results(pieces.lab);
+    pieces.r = weir_lab_results(pieces.lab);
+    CHECK_MEM(pieces.r->gaps[0][0].worst, sizeof gap->worst, gap->worst, sizeof gap->worst);
+    CHECK_MEM(pieces.r->gaps[0][0].bins, sizeof(struct weir_lab_gap_bin) * WEIR_LAB_BINS_MAX,
+              gap->bins, sizeof(struct weir_lab_gap_bin) * WEIR_LAB_BINS_MAX);
+    world_free(&run);
+    world_free(&pieces);
+}
+
 static void lanes__upper_overloads__the_lower_keeps_its_floor(void **state)
 {
     (void)state;
@@ -441,6 +471,7 @@ int main(void)
         cmocka_unit_test(waiting_bytes__bound_keeps_the_queue_short),
         cmocka_unit_test(weights__overload__tokens_go_by_weight_and_the_gap_keeps_its_bound),
         cmocka_unit_test(fifo__overload__the_gap_shows_who_sends_more),
+        cmocka_unit_test(slow_answers__windows_without_an_event_are_looked_at_too),
         cmocka_unit_test(lanes__upper_overloads__the_lower_keeps_its_floor),
         cmocka_unit_test(first_byte_too_late__given_up_by_the_gateway),
         cmocka_unit_test(first_byte_in_time__a_long_answer_is_left_alone),
