@@ -90,8 +90,9 @@ static bool read_numbers(struct wish *wish)
                 SEEDS_MAX, seeds);
         return false;
     }
-    if (wish->seed > UINT64_MAX - count) {
-        fprintf(stderr, "weir lab: --seed %s is too large for %s seeds\n", seed, seeds);
+    if (wish->seed > INT64_MAX - count) { /* what JSON can tell */
+        fprintf(stderr, "weir lab: --seed %s is too large: at most 2^63 - 1 with all seeds\n",
+                seed);
         return false;
     }
     wish->seeds = (uint32_t)count;

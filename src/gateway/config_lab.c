@@ -71,7 +71,9 @@ static void check_arrivals(struct weir_loader *loader, const struct weir_config_
               "burst ends before it begins: until must be above from");
     refuse_if(loader, t->until_ns && t->from_ns >= t->until_ns, &t->until_ns,
               "until is not after from: it would send nothing");
-    refuse_if(loader, t->from_ns >= loader->config->traffic.time_ns, &t->from_ns,
+    /* A trace ends when it ends. */
+    bool is_timed = t->arrivals != WEIR_CONFIG_ARRIVALS_TRACE;
+    refuse_if(loader, is_timed && t->from_ns >= loader->config->traffic.time_ns, &t->from_ns,
               "from is after the end of the traffic: it would send nothing");
 }
 

@@ -39,9 +39,8 @@ static const struct {
 } mistakes[] = {
     {T "  - {name: x}\n", SAY("6:12", "'x' has no rate; give one, as in rate: 1.5/s")},
     {T "  - {name: x, rate: 1/s, prompt: 5..4}\n",
-     SAY("6:34",
-         "prompt must be a whole number of tokens, or two as in 300..1500, not "
-         "'5..4'")},
+     SAY("6:34", "prompt must be a whole number of tokens, or two as in 300..1500, not "
+                 "'5..4'")},
     {T "  - {name: x, rate: 1/s, output: {distribution: lognorml}}\n",
      SAY("6:49", "distribution must be one of fixed, uniform, exponential, lognormal, not "
                  "'lognorml'; did you mean 'lognormal'?")},
@@ -80,8 +79,7 @@ static const struct {
      SAY("6:34", "growth must be a whole number between 2 and 100000, or 0 for off, not '1'")},
     {T "  - {name: x, arrivals: trace, growth: 5, prompt: 1..2}\n",
      SAY("6:40", "growth does not go with arrivals: trace, which has its lengths")},
-    {T "  - {name: x, rate: 1/s, upstream: aa}\n",
-     SAY("6:36", "there is no upstream 'aa'")},
+    {T "  - {name: x, rate: 1/s, upstream: aa}\n", SAY("6:36", "there is no upstream 'aa'")},
     {T "  - {name: x, rate: 1/s, client: skd}\n",
      SAY("6:34", "client must be one of none, sdk, not 'skd'; did you mean 'sdk'?")},
     {T "  - {name: x, rate: 1/s, client: {retires: 2}}\n",
@@ -144,6 +142,17 @@ static void config_lab__a_slip_in_a_tenants_name__is_pointed_at(void **state)
     CHECK(config);
     CHECK_STR(said, SAY("7:12", "warning: no tenant is called 'bacth', so it has the defaults of "
                                 "one; did you mean 'batch', which sends nothing?"));
+    weir_config_free(config);
+}
+
+static void config_lab__a_trace_is_longer_than_time__from_may_be_later(void **state)
+{
+    (void)state;
+    char said[2048];
+    struct weir_config *config =
+        load(UP T "  - {name: x, arrivals: trace, from: 10m}\n", NULL, 0, said);
+    CHECK_STR(said, "");
+    CHECK(config);
     weir_config_free(config);
 }
 
@@ -264,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(config_lab__each_mistake__is_told_with_its_place),
+        cmocka_unit_test(config_lab__a_trace_is_longer_than_time__from_may_be_later),
         cmocka_unit_test(config_lab__a_slip_in_a_tenants_name__is_pointed_at),
         cmocka_unit_test(config_lab__a_path__sets_one_value_or_says_why_not),
         cmocka_unit_test(config_lab__of_two_values_for_one_path__the_last_holds),
