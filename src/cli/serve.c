@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +45,12 @@ static const struct cli_command serve_command = {
     .name = "weir serve",
     .usage = "[-c FILE] | [flags]",
     .summary =
-        "Runs the gateway: from a file, from flags, or before a built-in mock when none is given.",
+        "Runs the gateway: from a file, from flags, or before a built-in mock when none is "
+        "given.\n\n"
+        "  weir serve                                             to try it, before a built-in "
+        "mock\n"
+        "  weir serve --upstream https://api.openai.com/v1 --rate 2/s --burst 5\n"
+        "  weir serve -c weir.yaml --report run.json              docs/egress.md, \"The report\"",
     .help =
         "In a pipeline: deploy/ci/with-weir.sh starts it, runs a command, stops it and shows the "
         "report.\n\n"
@@ -274,16 +280,30 @@ static bool tell_ready(const struct weir_config *config, uint16_t listen_port, u
     return true;
 }
 
+/* Sees to it that we drain when our parent ends. false: it has, or the kernel cannot tell; said. */
+static bool watch_parent(pid_t parent)
+{
+    /* The kernel's signal, for where there is no descriptor, comes when the thread ends that started
+     * us: so only then. */
+    weir_gateway_until_fd = pidfd_open(parent, 0);
+    if (weir_gateway_until_fd < 0 && prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) {
+        fprintf(stderr, "weir serve: --with-parent: %s; leave it out, and stop weir by SIGTERM\n",
+                strerror(errno));
+        return false;
+    }
+    if (getppid() == parent)
+        return true;
+    fputs("weir serve: --with-parent: the process that started it has ended\n", stderr);
+    return false;
+}
+
 /* What whoever starts weir asked for beside the configuration. false: said on standard error. */
 static bool prepare_starter(const struct cli_args *args, pid_t parent)
 {
     const char *report = cli_value(&serve_command, args, "--report");
     const char *ready = cli_value(&serve_command, args, "--ready-file");
-    if (cli_value(&serve_command, args, "--with-parent") &&
-        (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)) {
-        fputs("weir serve: --with-parent: the process that started it has ended\n", stderr);
+    if (cli_value(&serve_command, args, "--with-parent") && !watch_parent(parent))
         return false;
-    }
     if ((report && !cli_serve_report_to(report)) || (ready && !prepare_ready(ready)))
         return false;
     weir_gateway_report = report ? cli_serve_report : NULL;

@@ -294,7 +294,8 @@ static void say_not_written(const char *path, bool is_last)
 
 bool cli_serve_report(const json_t *report, bool is_last)
 {
-    char *json = json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(12)), *text = NULL, *whole = NULL;
+    char *json = json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(12)), *text = NULL,
+         *whole = NULL;
     size_t text_bytes = 0;
     FILE *to = json ? open_memstream(&text, &text_bytes) : NULL;
     int json_bytes = json ? asprintf(&whole, "%s\n", json) : -1;

@@ -31,6 +31,7 @@
 
 weir_gateway_ready_fn *weir_gateway_ready;
 weir_gateway_report_fn *weir_gateway_report;
+int weir_gateway_until_fd = -1;
 
 /* ---- the flow, from the configuration ---- */
 
@@ -143,6 +144,20 @@ static void gateway_signal(struct weir_io *io, uint32_t events)
     }
 }
 
+/* Whoever it was to serve for is gone. */
+static void gateway_until(struct weir_io *io, uint32_t events)
+{
+    (void)events;
+    struct weir_gateway *g =
+        (struct weir_gateway *)((char *)io - offsetof(struct weir_gateway, until_io));
+    weir_loop_close(g->loop, io);
+    if (g->signals > 0)
+        return; /* told to drain already */
+    weir_log_message(g->log, WEIR_LOG_INFO, "the process that started weir has ended");
+    g->signals = 1;
+    gateway_drain(g);
+}
+
 static void gateway_turn_end(struct weir_hook *hook)
 {
     struct weir_gateway *g =
@@ -208,7 +223,9 @@ static bool gateway_watch_signals(struct weir_gateway *g)
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a result of write: the ledger's to judge */
     g->signal_io.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     g->signal_io.ready = gateway_signal;
-    return g->signal_io.fd >= 0 && weir_loop_add(g->loop, &g->signal_io) == 0;
+    g->until_io = (struct weir_io){.ready = gateway_until, .fd = weir_gateway_until_fd};
+    return g->signal_io.fd >= 0 && weir_loop_add(g->loop, &g->signal_io) == 0 &&
+           (g->until_io.fd < 0 || weir_loop_add(g->loop, &g->until_io) == 0);
 }
 
 /* ---- putting it together ---- */
@@ -399,6 +416,8 @@ static void gateway_free(struct weir_gateway *g)
     weir_answer_pool_free(g);
     if (g->signal_io.fd >= 0 && g->loop)
         weir_loop_close(g->loop, &g->signal_io);
+    if (g->until_io.fd >= 0 && g->loop)
+        weir_loop_close(g->loop, &g->until_io);
     if (g->loop)
         weir_loop_destroy(g->loop);
     weir_log_close(g->log);
@@ -447,8 +466,10 @@ static int gateway_end(struct weir_gateway *g, int fault)
 
 int weir_gateway_run(const struct weir_config *config)
 {
-    struct weir_gateway g = {
-        .config = config, .drain_until_ns = WEIR_NEVER_NS, .signal_io = {.fd = -1}};
+    struct weir_gateway g = {.config = config,
+                             .drain_until_ns = WEIR_NEVER_NS,
+                             .signal_io = {.fd = -1},
+                             .until_io = {.fd = -1}};
     char error_text[1024];
     int status = GATEWAY_EXIT_REFUSED;
     if (getrandom(&g.number_seed, sizeof g.number_seed, 0) != sizeof g.number_seed)

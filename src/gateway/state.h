@@ -138,6 +138,7 @@ struct weir_gateway {
     struct weir_timer due_timer;    /* when time alone changes something in the flow */
     struct weir_timer second_timer; /* house-keeping */
     struct weir_io signal_io;
+    struct weir_io until_io; /* readable: drain; fd -1: none */
     struct weir_io store_io; /* readable: the store has answers; fd -1: it answers at once */
     struct weir_request *requests_free;
     struct weir_answer *answers_free;

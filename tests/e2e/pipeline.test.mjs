@@ -150,6 +150,31 @@ claim('signals reach the command, and weir ends with the script, even when that 
   assert.equal(run.report().state, 'drained');
 });
 
+claim('--with-parent is about the process, not about the thread of it that started weir', async (rig) => {
+  const mock = await rig.mock('--plain');
+  // A thread starts weir, waits for it, and ends; a moment later weir is asked whether it drains.
+  const line = `import subprocess, sys, threading, time, os, urllib.request
+def start():
+    global weir
+    weir = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not os.path.exists("ready"):
+        time.sleep(0.05)
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
+time.sleep(0.3)
+values = dict(each.strip().split("=") for each in open("ready"))
+print(urllib.request.urlopen(values["WEIR_ADMIN_URL"] + "/readyz").read().decode().strip(), weir.pid)
+`;
+  const folder = rig.folder();
+  writeFileSync(path.join(folder, 'start.py'), line);
+  const run = new Job(rig, ['start.py', weirBinary, 'serve', '--upstream', `${mock.url}/v1`, '--listen', '127.0.0.1:0',
+    '--admin', '127.0.0.1:0', '--ledger', 'memory', '--with-parent', '--ready-file', 'ready'], { shell: 'python3', folder, env: { WEIR_STATE: folder } });
+  await run.ended(0);
+  const [, pid] = /^ready (\d+)\n$/.exec(run.out);
+  await gone('weir', Number(pid));
+});
+
 claim('what is under way when the command ends has its time, and is cut after that', async (rig) => {
   const mock = await rig.mock('--plain', '--fault', 'stall=body');
   const line = 'curl -sN -o /dev/null -H "authorization: Bearer k" -H "content-type: application/json" '
@@ -230,3 +255,27 @@ for (const [name, read] of Object.entries(snippets))
       assert.ok(existsSync(path.join(folder, file)));
     }
   });
+
+// ---- the document ----
+
+claim('docs/egress.md: its links, flags, codes and the members of the report are those there are', async (rig) => {
+  const text = readFileSync(path.join(root, 'docs/egress.md'), 'utf8');
+  for (const [, link] of text.matchAll(/\]\(([^)#]+)\)/g)) assert.ok(existsSync(path.join(root, 'docs', link)), link);
+  const flags = ['serve', 'mock', 'lab'].map((command) => rig.run([command, '--help']).stdout).join();
+  for (const [flag] of text.matchAll(/(?<![\w-])--[a-z][a-z-]+/g)) assert.ok(flags.includes(flag), flag);
+  const refusals = readFileSync(path.join(root, 'docs/refusals.md'), 'utf8');
+  for (const [, status, own] of text.matchAll(/^\| (\d{3}) \| (.*?) \| .*? \| .*? \|$/gm))
+    for (const [, code] of own.matchAll(/`([a-z]+_[a-z_]+|draining)`(?=:)/g))
+      assert.ok(refusals.includes(`| ${status} | \`${code}\` |`), `${status} ${code}`);
+  const mock = await rig.mock('--plain');
+  const report = (await job(rig, mock, [], ['true']).ended(0)).report();
+  const rows = [...text.slice(text.indexOf('## The report')).matchAll(/^\| (`.*?) \| (.*) \|$/gm)];
+  const described = rows.flatMap(([, members]) => [...members.matchAll(/`(\w+)`/g)].map((match) => match[1]));
+  assert.deepEqual([...described, 'state', 'tenants_left_out'].sort(), Object.keys(report).sort());
+  for (const [, members, meaning] of rows) {
+    const value = report[/`(\w+)`/.exec(members)[1]];
+    const shown = Array.isArray(value) ? value[0] ?? {} : value;
+    for (const name of shown && typeof shown === 'object' ? Object.keys(shown) : [])
+      if (!['name', 'url', 'overrun'].includes(name)) assert.ok(meaning.includes(name), `${members}: ${name}`);
+  }
+});
