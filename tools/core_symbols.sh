@@ -2,9 +2,10 @@
 # core_symbols.sh plain|instrumented ARCHIVE [BELOW...]: checks that the core and what is as pure as it stay so.
 #
 # Lists what ARCHIVE needs from outside itself and fails, naming each, if that is more than the memcpy
-# family, the compiler's own helpers, and what the archives BELOW define (rooms that it may use, themselves
-# checked): no clock, allocation, I/O, or float arithmetic done in software. A call of time(), malloc() or
-# printf() therefore fails the build. `instrumented` allows for sanitizers, coverage and fuzzing too.
+# family (bcmp is clang's memcmp where only equality counts), the compiler's own helpers, and what the
+# archives BELOW define (rooms that it may use, themselves checked): no clock, allocation, I/O, or float
+# arithmetic done in software. A call of time(), malloc() or printf() therefore fails the build.
+# `instrumented` allows for sanitizers, coverage and fuzzing too.
 # Status 0: pure. 1: not.
 set -eu
 
@@ -13,7 +14,7 @@ archive=$2
 shift 2
 room=$(basename "$archive" .a)
 room=${room#lib}
-allowed='memcpy|memmove|memset|memcmp|__mem(cpy|move|set)_chk'
+allowed='memcpy|memmove|memset|memcmp|bcmp|__mem(cpy|move|set)_chk'
 allowed="$allowed|__u?divti3|__u?modti3|__u?divmodti4|__multi3|__(ash|lsh)[lr]ti3|__lshrti3"
 allowed="$allowed|__stack_chk_(fail|guard)|_GLOBAL_OFFSET_TABLE_"
 if [ "$mode" = instrumented ]; then
