@@ -23,12 +23,23 @@ void trace_text_number(struct trace_text *t, uint64_t number)
     trace_text_add(t, digits + at);
 }
 
+size_t trace_control(const char *at)
+{
+    const unsigned char *byte = (const unsigned char *)at;
+    if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0)
+        return 2;
+    return byte[0] < ' ' || byte[0] == 0x7f;
+}
+
 void trace_text_cell(struct trace_text *t, const char *cell)
 {
     char shown[CELL_SHOWN_BYTES + 4];
     size_t used = 0;
-    for (; *cell && used < CELL_SHOWN_BYTES; cell++)
-        shown[used++] = (unsigned char)*cell < ' ' || *cell == 0x7f ? '?' : *cell;
+    for (; *cell && used < CELL_SHOWN_BYTES; cell++) {
+        size_t control = trace_control(cell);
+        shown[used++] = control ? '?' : *cell;
+        cell += control == 2;
+    }
     if (*cell) { /* not in the middle of a UTF-8 sequence */
         while (used > 0 && ((unsigned char)shown[used - 1] & 0xc0) == 0x80)
             used--;
@@ -221,7 +232,7 @@ const char *trace_name_fault(const char *cell)
         size_t bytes = *at < 0x80 ? 1 : cell_sequence(at);
         if (bytes == 0)
             return "UTF-8 text";
-        if (*at < ' ' || *at == 0x7f)
+        if (trace_control((const char *)at))
             return "text without control characters";
         at += bytes;
     }

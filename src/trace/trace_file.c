@@ -93,9 +93,10 @@ static bool load_read_failed(struct trace_load *l)
     int saved = errno;
     const char *text = gzerror(l->gz, &code);
     snprintf(l->error_text, l->error_bytes, "cannot read the trace %s: %s", l->path,
-             code == Z_ERRNO       ? strerror(saved)
-             : code == Z_BUF_ERROR ? "the gzip file ends before its end; fetch it again"
-                                   : text);
+             code == Z_ERRNO        ? strerror(saved)
+             : code == Z_BUF_ERROR  ? "the gzip file ends before its end; fetch it again"
+             : code == Z_DATA_ERROR ? "the gzip file is damaged; fetch it again"
+                                    : text);
     return false;
 }
 

@@ -65,8 +65,11 @@ static void write_tok(struct trace_out *o, uint32_t tok)
 static const char *write_name_mend(const char *name, char kept[static WEIR_TRACE_NAME_BYTES])
 {
     size_t used = 0;
-    for (; *name && used + 1 < WEIR_TRACE_NAME_BYTES; name++)
-        kept[used++] = (unsigned char)*name < ' ' || *name == 0x7f ? ' ' : *name;
+    for (; *name && used + 1 < WEIR_TRACE_NAME_BYTES; name++) {
+        size_t control = trace_control(name);
+        kept[used++] = control ? ' ' : *name;
+        name += control == 2;
+    }
     while (used > 0 && ((unsigned char)*name & 0xc0) == 0x80) /* not in the middle of a sequence */
         name--, used--;
     kept[used] = '\0';

@@ -276,6 +276,10 @@ static void damage__is_told_with_its_line(void **state)
         {"arrival_ms,prompt_tokens,output_tokens,reused_prefix_tokens\n0,1,2,2\n", 2,
          "reused_prefix_tokens is \"2\": it must be at most prompt_tokens"},
         {ARENA "0,\"a\nb\",1,2\n", 2, "control characters"},
+        {ARENA "0,a\x7f,1,2\n", 2, "control characters"},
+        {ARENA "0,a\xc2\x9b"
+               "31m,1,2\n",
+         2, "\"a?31m\": it must be text without control characters"},
         {ARENA "0,a\xff,1,2\n", 2, "it must be UTF-8 text"},
         {ARENA "0,a\xc0\xaf,1,2\n", 2, "it must be UTF-8 text"},
         {ARENA "0,a\xed\xa0\x80,1,2\n", 2, "it must be UTF-8 text"},
@@ -567,6 +571,25 @@ static void writer__longest_line_and_header__fit_their_bounds(void **state)
     CHECK(memcmp(out + bytes - strlen("outcome\n"), "outcome\n", strlen("outcome\n")) == 0);
 }
 
+static void writer__a_name_no_reader_would_take__is_mended(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{"a\tb", ",\"a b\","},
+                                           {"a\xc2\x9b"
+                                            "31m",
+                                            ",\"a 31m\","},
+                                           {"caf\xc3\xa9", ",\"caf\xc3\xa9\","},
+                                           {"a\xff", ",\"a?\","}};
+    char line[WEIR_TRACE_LINE_BYTES + 1];
+    struct weir_trace_entry e = {.prompt_tok = 1};
+    for (size_t i = 0; i < WEIR_COUNT(names); i++) {
+        size_t bytes = weir_trace_line(&e, names[i][0], "", "", line, sizeof line - 1);
+        CHECK(bytes > 0);
+        line[bytes] = '\0';
+        CHECK_MSG(strstr(line, names[i][1]), "%s", line);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -580,6 +603,7 @@ int main(void)
         cmocka_unit_test(fill__who_used_nothing__gets_the_mean_of_its_tenant_or_of_all),
         cmocka_unit_test(recording__rows_that_a_crash_cut__are_left_out_and_counted),
         cmocka_unit_test(recording__written_then_read__is_the_same),
+        cmocka_unit_test(writer__a_name_no_reader_would_take__is_mended),
         cmocka_unit_test(writer__longest_line_and_header__fit_their_bounds),
     };
     return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
