@@ -22,7 +22,7 @@ static const struct cli_option fair_options[] = {
     {"--seed", "N", "of all that is drawn (1)", NULL},
     {"--seeds", "N", "so many runs, from --seed on; shows the worst (1)", NULL},
     {"--items", NULL, "list every dispatch", NULL},
-    {"--plot", "FILE", "draw service over time beside ideal, as SVG", NULL},
+    {"--plot", "FILE", "draw service over time beside ideal, as SVG; - is standard output", NULL},
     {"--json", NULL, "print JSON", NULL},
 };
 
@@ -195,6 +195,13 @@ static bool take_tenants(const struct cli_args *args, struct fair_setup *setup)
     return false;
 }
 
+/* The picture is what is printed. */
+static bool prints_plot(const struct cli_args *args)
+{
+    const char *plot = cli_value(&fair_command, args, "--plot");
+    return plot && strcmp(plot, "-") == 0;
+}
+
 static bool take_setup(const struct cli_args *args, struct fair_setup *setup)
 {
     struct fair_error error;
@@ -220,6 +227,10 @@ static bool take_setup(const struct cli_args *args, struct fair_setup *setup)
                     FAIR_COMMAND, of_one[i]);
             return false;
         }
+    if (prints_plot(args) && cli_value(&fair_command, args, "--json")) {
+        fprintf(stderr, "%s: --plot - and --json both print: give --plot a file\n", FAIR_COMMAND);
+        return false;
+    }
     return true;
 }
 
@@ -236,10 +247,12 @@ static int report_all(const struct fair_report *report, const struct cli_args *a
         fprintf(stderr, "%s: --plot: %s\n", FAIR_COMMAND, error.text);
         return CLI_FAULT_STATUS;
     }
-    if (!cli_value(&fair_command, args, "--json"))
+    if (cli_value(&fair_command, args, "--json")) {
+        if (!fair_show_json(report))
+            return CLI_FAULT_STATUS;
+    } else if (!prints_plot(args)) {
         fair_show(report);
-    else if (!fair_show_json(report))
-        return CLI_FAULT_STATUS;
+    }
     return fair_is_broken(report) ? CLI_NO_STATUS : CLI_DONE_STATUS;
 }
 

@@ -80,12 +80,13 @@ static bool picture_fill(struct picture *p, const struct fair_report *r,
 
 static bool write_file(const struct cli_chart *charts, size_t count, const char *path)
 {
-    FILE *out = fopen(path, "w");
+    bool is_stdout = strcmp(path, "-") == 0;
+    FILE *out = is_stdout ? stdout : fopen(path, "w");
     if (!out)
         return false;
     bool ok = cli_chart_write(out, "weir fair: service over time beside ideal", charts, count);
     int error = errno;
-    if (fclose(out) != 0 && ok) {
+    if (!is_stdout && fclose(out) != 0 && ok) {
         error = errno;
         ok = false;
     }

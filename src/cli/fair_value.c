@@ -30,6 +30,8 @@ static bool say_kind(struct fair_error *error, const char *text, const char *con
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)strcspn(text, ":"), text);
     const char *near = weir_value_suggest(word, kinds, count);
+    if (near && strcmp(near, word) == 0)
+        return say(error, "'%.60s' lacks what stands behind the colon; there are %s", text, all);
     return near ? say(error, "'%.60s' is unknown; did you mean '%s'?", text, near)
                 : say(error, "'%.60s' is unknown; there are %s", text, all);
 }

@@ -107,6 +107,11 @@ static bool check_flags(const struct wish *wish)
         fputs("weir lab: one of --json, --csv and --series\n", stderr);
         return false;
     }
+    if (wish->svg && strcmp(wish->svg, "-") == 0 &&
+        wish->is_json + wish->is_csv + wish->is_series > 0) {
+        fputs("weir lab: --svg - and the figures both print; give --svg a file\n", stderr);
+        return false;
+    }
     bool is_one = !wish->is_difference && !wish->has_seeds && !wish->is_every_policy;
     const char *flag = wish->is_series ? "--series"
                        : wish->svg     ? "--svg"
@@ -236,12 +241,11 @@ static int run_once(const struct wish *wish)
     FILE *record = NULL;
     int status = CLI_USAGE_STATUS;
     const char *word = wish->args->words_count ? wish->args->words[0] : NULL;
-    bool is_right = prepare(wish, word, NULL, &prepared) &&
-                    (!wish->record || (record = open_record(wish->record)));
-    if (is_right)
-        status = lab_run_seed(&run, &prepared.setup, wish->seed, prepared.setup.name, record)
-                     ? show_run(wish, &prepared.setup, &run)
-                     : CLI_FAULT_STATUS;
+    if (prepare(wish, word, NULL, &prepared)) {
+        bool is_run = (!wish->record || (record = open_record(wish->record))) &&
+                      lab_run_seed(&run, &prepared.setup, wish->seed, prepared.setup.name, record);
+        status = is_run ? show_run(wish, &prepared.setup, &run) : CLI_FAULT_STATUS;
+    }
     if (record && fclose(record) != 0) {
         fprintf(stderr, "weir lab: %s cannot be written: %s\n", wish->record, strerror(errno));
         status = CLI_FAULT_STATUS;

@@ -40,7 +40,20 @@ struct collector {
     FILE *record; /* NULL: none */
     const struct lab_setup *setup;
     const char *fault; /* NULL: none so far */
+    int fault_errno;
 };
+
+static void fault(struct collector *c, const char *what)
+{
+    c->fault = what;
+    c->fault_errno = errno;
+}
+
+static void record_bytes(struct collector *c, const char *bytes, size_t count)
+{
+    if (fwrite(bytes, 1, count, c->record) != count)
+        fault(c, "the recording cannot be written");
+}
 
 static void record_entry(struct collector *c, const struct weir_trace_entry *entry)
 {
@@ -50,8 +63,7 @@ static void record_entry(struct collector *c, const struct weir_trace_entry *ent
                            : "";
     size_t bytes = weir_trace_line(entry, c->setup->map->tenants[entry->tenant].name, lane, "lab",
                                    line, sizeof line);
-    if (fwrite(line, 1, bytes, c->record) != bytes)
-        c->fault = "the recording could not be written";
+    record_bytes(c, line, bytes);
 }
 
 static void collect_entry(void *user, const struct weir_trace_entry *entry)
@@ -62,7 +74,7 @@ static void collect_entry(void *user, const struct weir_trace_entry *entry)
         size_t room = run->entries_room ? run->entries_room * 2 : 4096;
         struct weir_trace_entry *more = realloc(run->entries, room * sizeof *more);
         if (!more) {
-            c->fault = "out of memory";
+            fault(c, "its requests cannot be kept");
             return;
         }
         run->entries = more;
@@ -77,8 +89,7 @@ static void start_recording(struct collector *c)
 {
     char head[WEIR_TRACE_HEADER_BYTES];
     size_t bytes = weir_trace_header(0, head, sizeof head);
-    if (fwrite(head, 1, bytes, c->record) != bytes)
-        c->fault = "the recording could not be written";
+    record_bytes(c, head, bytes);
 }
 
 /* ---- the run ---- */
@@ -127,7 +138,7 @@ bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t s
     if (what)
         cli_progress_line("");
     if (collector.fault)
-        fprintf(stderr, "weir lab: %s: %s\n", collector.fault, strerror(errno));
+        fprintf(stderr, "weir lab: %s: %s\n", collector.fault, strerror(collector.fault_errno));
     return !collector.fault;
 }
 

@@ -88,7 +88,8 @@ const char *cli_json_text(const json_t *object, const char *name)
 
 bool cli_print_json(json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_INDENT(2)) : NULL;
+    /* 15 digits: 0.007 is written as that, not as the double nearest to it. */
+    char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
     bool done = text != NULL;
     if (text)
         puts(text);

@@ -128,11 +128,11 @@ static uint64_t draw_lognormal(const struct weir_length *l, struct weir_rng *rng
 const char *weir_length_problem(const struct weir_length *l)
 {
     if ((l->high != 0 || l->kind == WEIR_LENGTH_UNIFORM) && l->high < l->low)
-        return "its low end is above its high end";
+        return "has its low end above its high end";
     if (l->kind != WEIR_LENGTH_UNIFORM && l->mean == 0)
-        return "its mean is 0; give at least 1 token";
+        return "has a mean of 0; give at least 1 token";
     if (l->sigma_permille > WEIR_LENGTH_SIGMA_MAX_PERMILLE)
-        return "its sigma is above 5";
+        return "has a sigma above 5";
     return NULL;
 }
 

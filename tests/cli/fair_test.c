@@ -105,6 +105,7 @@ static const struct run_row bad[] = {
     {"$W fair --arrivals even:1.5G/s 2>&1", 2, "more than 1,000,000,000 a second"},
     {"$W fair --arrivals onoff:5/s:1s 2>&1", 2, "onoff needs a rate and two times"},
     {"$W fair --arrivals onoff:5/s:0s:1s 2>&1", 2, "not a time on"},
+    {"$W fair --arrivals at 2>&1", 2, "'at' lacks what stands behind the colon; there are"},
     {"$W fair --arrivals at:soon 2>&1", 2, "'soon' is not a time"},
     {"$W fair --arrivals even:1/d --backlog 1M --weights a=1 2>&1", 2, "raise the rate"},
     {"$W fair --policy vct 2>&1", 2, "'vct' is unknown; did you mean 'vtc'?"},
@@ -116,6 +117,9 @@ static const struct run_row bad[] = {
     {"$W fair --seeds 2 --items 2>&1", 2, "--items shows one run"},
     {"$W fair --seeds 2 --plot $D/x.svg 2>&1", 2, "--plot shows one run"},
     {"$W fair --plot $D/none/x.svg 2>&1", 3, "none/x.svg: No such file or directory"},
+    {"$W fair --plot /dev/full 2>&1", 3, "/dev/full: No space left on device"},
+    {"$W fair --plot - > /dev/full 2> $D/e; s=$?; cat $D/e; exit $s", 3, "No space left on device"},
+    {"$W fair --plot - --json 2>&1", 2, "--plot - and --json both print"},
     {"$W fair more 2>&1", 2, "'more' is one argument too many"},
     {"$W fair --weigths a=1 2>&1", 2, "did you mean '--weights'?"},
 };
@@ -245,6 +249,8 @@ static void fair__plot__a_picture_of_each_tenant_and_its_ideal(void **state)
     CHECK(strstr(run_out, "a, ideal") && strstr(run_out, "c, ideal"));
     CHECK(strstr(run_out, "bound 1."));
     CHECK(!strstr(run_out, "nan") && !strstr(run_out, "inf\""));
+    CHECK_INT(
+        run("cd $D && $W fair --policy vtc,drr-restarting --plot - | cmp - p.svg && ! ls -- -"), 0);
 }
 
 int main(void)
