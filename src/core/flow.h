@@ -236,9 +236,10 @@ WEIR_MUST_USE enum weir_refusal weir_flow_precheck(struct weir_flow *f, uint32_t
                                                    uint32_t pool, uint64_t queue_deadline_ns,
                                                    uint64_t now_ns, struct weir_refused *refused);
 
-/* What a ledger's result says to a RESERVE or an EXTEND. Whatever is no answer to one is UNAVAILABLE:
- * what is not known is not sent. */
+/* What a ledger's result says to a RESERVE or an EXTEND. Whatever is no answer to one is
+ * UNAVAILABLE: what is not known is not sent. */
 WEIR_MUST_USE enum weir_reserve_answer weir_flow_reserve_answer(enum weir_ledger_result result);
+
 /* The ledger's answer to RESERVE, exactly one for each. */
 void weir_flow_reserved(struct weir_flow *f, uint64_t request, const struct weir_reserve_told *told,
                         uint64_t now_ns);

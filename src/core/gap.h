@@ -13,7 +13,7 @@
  * tenant was charged in this stretch belongs to the time before and is not counted, as no scheduler
  * counts it. Under drr requests are compared, not work: they are what it divides.
  *
- * The bound beside the gap is that of the policy (docs/fairness.md), made of what really happened
+ * The bound beside the gap is that of the policy (docs/bounds.md), made of what really happened
  * rather than of the largest that could. With a ahead of b in a window, S the work counted,
  *
  *   S_a/w_a - S_b/w_b <= X_a(end) + X_b(start) + Q,     X_i(t) = last_i(t)/w_i + refunds_i(t)

@@ -552,7 +552,8 @@ static const struct metrics_row metrics_rows[] = {
     {"weir_record_lines_total", "counter", "Requests written to the recording (`record.file`).",
      print_record_written},
     {"weir_record_lines_dropped_total", "counter",
-     "Requests that the recording lacks: its disk was too slow, full or failing.",
+     "Requests that the recording lacks: its disk was too slow, full or failing, or it had come to "
+     "`record.limit`.",
      print_record_dropped},
 };
 

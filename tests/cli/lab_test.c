@@ -92,6 +92,8 @@ static const struct run_row rows[] = {
     {"$W lab --record /dev/full 2>&1", 3,
      "the recording cannot be written: No space left on device"},
     {"$W lab --record $D/none/x 2>&1", 3, "x cannot be written: No such file or directory"},
+    {"echo x > $D/x; $W lab --record $D/x 2>&1; echo $?; cat $D/x", 0,
+     "x is there, and is not a recording of weir; name another file, or remove it\n3\nx\n"},
     {"$W lab --svg /dev/full 2>&1", 3, "/dev/full cannot be written: No space left on device"},
     {"$W lab --json > /dev/full 2> $D/e; s=$?; cat $D/e; exit $s", 3, "could not be written"},
     {"$W lab --trace $D/none.csv 2>&1", 2, "none.csv: "},
