@@ -307,11 +307,11 @@ bool cli_serve_report(const json_t *report, bool is_last)
     if (!is_made) {
         fputs("weir: error: out of memory for the report of the run\n", stderr);
         is_kept = false;
-    } else if (!cli_serve_write(report_path, whole, (size_t)json_bytes, is_last)) {
-        say_not_written(report_path, is_last);
-        is_kept = false;
     } else if (!cli_serve_write(report_text_path, text, text_bytes, is_last)) {
         say_not_written(report_text_path, is_last);
+        is_kept = false;
+    } else if (!cli_serve_write(report_path, whole, (size_t)json_bytes, is_last)) {
+        say_not_written(report_path, is_last);
         is_kept = false;
     }
     if (is_made && !is_kept && is_last)

@@ -15,7 +15,8 @@ const char *cli_serve_path_problem(const char *path);
  * behind the name. false: it cannot be used; said on standard error. */
 WEIR_MUST_USE bool cli_serve_report_to(const char *path);
 
-/* A weir_gateway_report_fn: writes both files. When that fails it says so; the last report is then
+/* A weir_gateway_report_fn: writes both files, the text first: where the JSON tells
+ * a state, so does the text. When that fails it says so; the last report is then
  * printed on standard error instead. */
 bool cli_serve_report(const json_t *report, bool is_last);
 

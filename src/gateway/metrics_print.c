@@ -110,6 +110,7 @@ static void print_answers(struct metrics_text *t, const char *name, struct weir_
     }
 PRINT_COUNTER(cut, g->metrics.cut)
 PRINT_COUNTER(estimated, g->metrics.estimated)
+PRINT_COUNTER(repeats, g->metrics.repeats)
 PRINT_COUNTER(charged, g->metrics.charged_tok)
 PRINT_COUNTER(log_dropped, weir_log_dropped(g->log))
 PRINT_COUNTER(limiters_idle, weir_tenancy_limiters_idle(g->tenancy))
@@ -192,6 +193,8 @@ PRINT_UPSTREAM(permits_now, view.permits_now)
 PRINT_UPSTREAM(breaker, view.breaker)
 PRINT_UPSTREAM(paused, (double)view.paused_for_ns / 1e9)
 PRINT_UPSTREAM(calls, view.calls)
+PRINT_UPSTREAM(opened, view.opened)
+PRINT_UPSTREAM(throttled, g->metrics.pauses[i].count)
 
 const char *weir_metrics_failure_name(enum weir_call_failure failure)
 {
@@ -407,6 +410,9 @@ static const struct metrics_row metrics_rows[] = {
      print_answers},
     {"weir_answers_cut_total", "counter", "Answers that began and did not end properly.",
      print_cut},
+    {"weir_client_repeats_total", "counter",
+     "Requests by which a client said that it tries again (x-stainless-retry-count).",
+     print_repeats},
     {"weir_clients_gone_total", "counter",
      "Clients that left before their answer was complete, by how.", print_gone},
     {"weir_tokens_total", "counter", "Tokens that upstreams reported; input includes cached.",
@@ -434,6 +440,9 @@ static const struct metrics_row metrics_rows[] = {
      "Most requests in flight at once: the limit in force, where it is adaptive.", print_permits},
     {"weir_upstream_in_flight", "gauge", "Requests in flight now.", print_permits_now},
     {"weir_upstream_breaker", "gauge", "0 closed, 1 open, 2 half-open.", print_breaker},
+    {"weir_upstream_breaker_opened_total", "counter", "How often its breaker opened.",
+     print_opened},
+    {"weir_upstream_throttled_total", "counter", "Its answers 429.", print_throttled},
     {"weir_upstream_paused_seconds", "gauge", "Rest of the pause that a 429 asked for.",
      print_paused},
     {"weir_upstream_calls_total", "counter", "Calls that were dispatched.", print_calls},

@@ -73,6 +73,62 @@ claim('a report counts refusals by code, 429s with their hints, failures and wha
   assert.match(text(), /refused +.*1 x upstream_open/);
 });
 
+claim('a report counts what went wrong on the way: cut, gone, guessed, not reached; and what was replayed', async (rig) => {
+  const upstream = await rig.hand((request, response) => {
+    const { user } = JSON.parse(request.body);
+    if (user === 'counted') return chatAnswer(response);
+    if (user === 'guessed') {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      return response.end('{"choices":[{"message":{"content":"no usage here"}}]}');
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write('data: {}\n\n');
+    return user === 'cut' ? setTimeout(() => response.destroy(), 50) : undefined;
+  });
+  const dead = await rig.hand(() => {});
+  await dead.stop();
+  const file = path.join(rig.folder(), 'run.json');
+  const state = rig.folder();
+  writeFileSync(path.join(state, 'weir.yaml'), JSON.stringify({
+    listen: '127.0.0.1:0', admin: '127.0.0.1:0',
+    upstreams: [{ name: 'up', url: `${upstream.url}/v1` }, { name: 'dead', url: `${dead.url}/v1`, models: ['lost'] }],
+  }));
+  const gateway = await rig.serve(['-c', path.join(state, 'weir.yaml'), '--report', file], { state, isFile: true });
+  for (let i = 0; i < 2; i++) assert.equal((await postChat(gateway, { user: 'counted', headers: { 'idempotency-key': '"once"' } })).status, 200);
+  assert.equal((await postChat(gateway, { user: 'guessed' })).status, 200);
+  assert.equal((await postChat(gateway, { model: 'lost' })).status, 502);
+  const cut = new EventReader(await open(`${gateway.url}/v1/chat/completions`, { headers: bearer('k'), body: chatBody({ user: 'cut', stream: true }) }));
+  await assert.rejects(cut.all(), /cut/);
+  const leave = new AbortController();
+  const left = await open(`${gateway.url}/v1/chat/completions`, { headers: bearer('k'), body: chatBody({ user: 'left', stream: true }), signal: leave.signal });
+  left.on('error', () => {});
+  assert.ok(await new EventReader(left).next());
+  leave.abort();
+  await until('the client is gone', async () => (await gateway.status()).requests === 0);
+  assert.deepEqual(await gateway.stop(), { code: 0, signal: null });
+  const report = JSON.parse(readFileSync(file, 'utf8'));
+  const { cut: cuts, clients_gone: gone, replayed, refused } = report.requests;
+  assert.deepEqual({ cuts, gone, replayed, refused }, { cuts: 1, gone: 1, replayed: 1, refused: { upstream_unavailable: 1 } });
+  assert.ok(report.tokens.estimated_requests >= 1);
+  assert.deepEqual(report.upstreams.map((one) => [one.name, one.not_answered]), [['up', { cut: 1 }], ['dead', { connect: 1 }]]);
+  const text = readFileSync(file.replace('.json', '.txt'), 'utf8');
+  for (const said of [/1 answers that began were cut/, /1 clients left/, /1 were answered from an idempotency key/, /dead: 1 calls, 1 failed \(1 x connect\)/])
+    assert.match(text, said);
+});
+
+claim('a report of more tenants than it lists says how many it leaves out', async (rig) => {
+  const mock = await rig.mock('--plain');
+  const { gateway, json, text } = await reported(rig, mock, '--ledger', 'memory', '--access-log', 'off');
+  for (let i = 0; i < 1020; i += 60)
+    await Promise.all(Array.from({ length: Math.min(60, 1020 - i) }, (_, k) => postChat(gateway, { key: `key-${i + k}` })));
+  await gateway.stop();
+  assert.equal(json().tenants.length, 1000);
+  assert.equal(json().tenants_left_out, 20);
+  assert.deepEqual(json().requests.answered, { 200: 1020 });
+  assert.equal(text().match(/^tenant /gm).length, 10);
+  assert.match(text(), /and 1,010 more tenants\n/);
+});
+
 claim('a second signal leaves a report of what was under way, and so does a kill while it drains', async (rig) => {
   const upstream = await rig.hand((request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -104,7 +160,7 @@ claim('a report that cannot be written refuses the start, and says which file an
   symlinkSync('old.json', path.join(folder, 'link.json'));
   mkdirSync(path.join(folder, 'taken.txt'));
   const rows = [
-    ['none/run.json', /none\/run\.json: No such file/], ['made', /made: it is a folder/], ['link.json', /symbolic link/],
+    ['none/run.json', /none\/run\.txt: No such file/], ['made', /made: it is a folder/], ['link.json', /symbolic link/],
     ['taken.json', /taken\.txt: it is a folder/], ['old.json/run', /Not a directory/],
   ];
   for (const [name, said] of rows) {
@@ -125,7 +181,7 @@ claim('a report that finds its disk full at the end is on standard error, and th
   const limited = spawnSync('prlimit', ['--pid', `${gateway.pid}`, '--fsize=100:100'], { encoding: 'utf8' });
   assert.equal(limited.status, 0, limited.stderr);
   assert.deepEqual(await gateway.stop(), { code: 3, signal: null });
-  assert.match(gateway.err, /the report cannot be written to .*run\.json: File too large; it follows here\n/);
+  assert.match(gateway.err, /the report cannot be written to .*run\.txt: File too large; it follows here\n/);
   const begin = gateway.err.lastIndexOf('\n{\n') + 1;
   assert.deepEqual(JSON.parse(gateway.err.slice(begin, gateway.err.indexOf('\n}\n', begin) + 2)).requests.answered, { 200: 1 });
   assert.equal(json().state, 'serving', 'what was there is whole');
