@@ -146,6 +146,10 @@ static void check_upstream(const struct weir_lab_scenario *s, uint32_t i,
           "fallback", "names an upstream that is not there");
     check(p, check_fallback_ends(s, i), part, i, "fallback", "leads in a circle; end it somewhere");
     check_breaker(&u->rules.breaker, i, p);
+    check(p,
+          check_time(u->backend.step_ns) && check_time(u->backend.step_sequence_ns) &&
+              check_time(u->backend.latency_ns),
+          part, i, "backend", "has a time above 1,000,000 s; choose a shorter one");
     const char *backend = weir_backend_problem(&u->backend);
     check(p, backend == NULL, part, i, "backend", backend);
 }

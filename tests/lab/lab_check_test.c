@@ -88,6 +88,9 @@ static void whole_world(struct world *w)
     X(OF_UPSTREAM, 0, "breaker.cooldown", w->upstreams[0].rules.breaker.cooldown_max_ns = 1)       \
     X(OF_UPSTREAM, 0, "backend", w->upstreams[0].backend.replicas = 0)                             \
     X(OF_UPSTREAM, 0, "backend", w->upstreams[0].backend.step_ns = 0)                              \
+    X(OF_UPSTREAM, 0, "backend", w->upstreams[0].backend.step_ns = UINT64_MAX)                     \
+    X(OF_UPSTREAM, 1, "backend", w->upstreams[1].backend.step_sequence_ns = UINT64_MAX)            \
+    X(OF_UPSTREAM, 0, "backend", w->upstreams[0].backend.latency_ns = WEIR_LAB_TIME_MAX_NS + 1)    \
     X(OF_UPSTREAM, 1, "pool", w->s.pool_count = 1)                                                 \
     X(OF_POOL, 1, "upstreams", w->pools[1].upstream_count = 0)                                     \
     X(OF_POOL, 1, "upstreams", w->pools[1].upstream_count = 17)                                    \
