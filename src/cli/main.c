@@ -22,6 +22,7 @@ static const struct {
     {"ledger", cli_ledger, "show, change and check the budgets"},
     {"fair", cli_fair, "prove offline how far a scheduler is from fair"},
     {"lab", cli_lab, "run a setup against synthetic or recorded traffic, in simulated time"},
+    {"replay", cli_replay, "send recorded traffic to an endpoint, at its own times"},
     {"version", print_version, "print the version"},
     {"help", print_help, "print this, or the help of a command"},
 };

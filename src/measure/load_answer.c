@@ -67,9 +67,13 @@ static void load_head_hints(struct load_call *c, const struct weir_http_head *he
         if (!load_is_limit_header(name) ||
             used + name.bytes + value.bytes + 4 > sizeof load->advertised)
             continue;
+        size_t from = used;
         used +=
             (size_t)snprintf(load->advertised + used, sizeof load->advertised - used,
                              "%.*s: %.*s\n", (int)name.bytes, name.at, (int)value.bytes, value.at);
+        for (; from + 1 < used; from++) /* the last byte is the line's end */
+            if (load->advertised[from] < ' ' || load->advertised[from] >= 0x7f)
+                load->advertised[from] = '?';
     }
 }
 

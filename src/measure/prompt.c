@@ -24,10 +24,11 @@ _Static_assert(sizeof prompt_lead - 1 == PROMPT_LEAD_TOK * PROMPT_WORD_BYTES,
                "it takes the room of its words");
 _Static_assert(WEIR_PROMPT_LEAD_TOK > PROMPT_LEAD_TOK, "some words are left");
 
+/* Of the words: at least one. */
 static uint32_t prompt_tok(const struct weir_prompt_wish *wish)
 {
     WEIR_INVARIANT(wish->prompt_tok <= WEIR_PROMPT_TOK_MAX);
-    return wish->prompt_tok ? wish->prompt_tok : 1;
+    return wish->prompt_tok > WEIR_PROMPT_FRAME_TOK ? wish->prompt_tok - WEIR_PROMPT_FRAME_TOK : 1;
 }
 
 size_t weir_prompt_bytes(const struct weir_prompt_wish *wish)

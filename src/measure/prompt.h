@@ -1,12 +1,12 @@
 /* prompt: request bodies of about so many tokens, for instruments that send them.
  *
  * The words are common English ones of three letters: with the space before it each is one token to
- * every tokenizer in use and four bytes, so that a prompt of n tokens has 4n bytes for those that
- * count bytes. Which word comes where depends on the seed alone; prompts of different seeds part
+ * every tokenizer in use and four bytes, so that n of them are 4n bytes for those that count bytes.
+ * What an API puts around a message counts too: WEIR_PROMPT_FRAME_TOK of a wish are no words. Which word comes where depends on the seed alone; prompts of different seeds part
  * within a few words, so that no cache of prefixes serves one with another's work, except for the
  * shared_tok tokens at the front that depend on shared_seed alone.
  *
- * From WEIR_PROMPT_LEAD_TOK tokens on the prompt ends with a sentence that asks for a long answer, so
+ * From WEIR_PROMPT_LEAD_TOK words on the prompt ends with a sentence that asks for a long answer, so
  * that a real model uses its output limit.
  *
  * Thread: any. */
@@ -17,6 +17,7 @@
 #include "wire/request.h"
 
 #define WEIR_PROMPT_LEAD_TOK 32u
+#define WEIR_PROMPT_FRAME_TOK 3u /* the least that any of them takes */
 #define WEIR_PROMPT_TOK_MAX 2000000u
 #define WEIR_PROMPT_FILE_BYTES_MAX (32u << 20)
 

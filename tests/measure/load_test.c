@@ -149,8 +149,7 @@ static void load__each_api_whole_and_as_stream__is_ok_with_usage_and_times_in_or
         CHECK_INT(r->intended_ns, before_ns - 5);
         CHECK(r->usage_known);
         CHECK_INT(r->output_tok, 6);
-        CHECK_MSG(r->input_tok >= 40 && r->input_tok <= 46, "%llu",
-                  (unsigned long long)r->input_tok);
+        CHECK_INT(r->input_tok, 40); /* the mock's frame is as long as the prompt's */
         CHECK_INT(r->is_stream, is_stream);
         CHECK(before_ns <= r->sent_ns);
         CHECK(r->sent_ns <= r->head_ns);
