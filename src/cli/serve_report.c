@@ -112,15 +112,19 @@ static void print_requests(FILE *to, const json_t *report)
     fputc('\n', to);
     static const struct {
         const char *name, *text;
-    } others[] = {{"cut", "answers that began were cut"},
-                  {"clients_gone", "clients left before their answer was complete"},
-                  {"under_way", "requests were under way still"},
-                  {"repeats_by_clients", "requests were repeats of their clients"},
-                  {"replayed", "were answered from an idempotency key"}};
+    } others[] = {{"cut", "cut after they began"},
+                  {"clients_gone", "clients gone before the end"},
+                  {"under_way", "still under way"},
+                  {"repeats_by_clients", "repeats by clients"},
+                  {"replayed", "answered from an idempotency key"}};
     for (size_t i = 0; i < WEIR_COUNT(others); i++)
         if (cli_json_int(requests, others[i].name) > 0)
-            fprintf(to, "           %s %s\n", cli_amount(cli_json_int(requests, others[i].name), a),
-                    others[i].text);
+            fprintf(to, "           %s: %s\n", others[i].text,
+                    cli_amount(cli_json_int(requests, others[i].name), a));
+    if (cli_json_int(requests, "admitted") == 0 &&
+        json_object_size(json_object_get(requests, "refused")) == 0)
+        fputs("           nobody asked: have clients this gateway's address as their base URL?\n",
+              to);
     fprintf(to, "waited     %s of %s noticeably; half at most %s, 95 %% at most %s",
             cli_amount(cli_json_int(waiting, "noticeably"), a),
             cli_amount(cli_json_int(waiting, "dispatched"), b),
@@ -138,10 +142,10 @@ static void print_tokens(FILE *to, const json_t *tokens)
             cli_amount(cli_json_int(tokens, "output"), b),
             cli_amount(cli_json_int(tokens, "charged"), c));
     if (cli_json_int(tokens, "estimated_requests") > 0)
-        fprintf(to, ", %s requests by estimate",
+        fprintf(to, ", %s x by estimate",
                 cli_amount(cli_json_int(tokens, "estimated_requests"), a));
     if (cli_json_int(tokens, "overruns") > 0)
-        fprintf(to, "; %s streams beyond their budget, %s of them cut",
+        fprintf(to, "; %s x beyond a budget, %s x cut",
                 cli_amount(cli_json_int(tokens, "overruns"), a),
                 cli_amount(cli_json_int(tokens, "overruns_cut"), b));
     fputc('\n', to);
@@ -151,7 +155,7 @@ static void print_upstream(FILE *to, const json_t *upstream)
 {
     const json_t *pauses = json_object_get(upstream, "answered_429");
     char a[CLI_AMOUNT_BYTES], b[CLI_AMOUNT_BYTES];
-    fprintf(to, "upstream   %s: %s calls, %s failed", cli_json_text(upstream, "name"),
+    fprintf(to, "upstream   %s: %s x called, %s x failed", cli_json_text(upstream, "name"),
             cli_amount(cli_json_int(upstream, "calls"), a),
             cli_amount(cli_json_int(upstream, "failed"), b));
     if (json_object_size(json_object_get(upstream, "not_answered")) > 0) {
@@ -166,8 +170,7 @@ static void print_upstream(FILE *to, const json_t *upstream)
         fprintf(to, " (%s with a hint, %s to %s)", cli_amount(cli_json_int(pauses, "with_hint"), b),
                 brief(real_of(pauses, "hint_min_s"), (char[CLI_AMOUNT_BYTES]){0}),
                 brief(real_of(pauses, "hint_max_s"), (char[CLI_AMOUNT_BYTES]){0}));
-    fprintf(to, ", breaker opened %s times\n",
-            cli_amount(cli_json_int(upstream, "breaker_opened"), a));
+    fprintf(to, ", breaker %s x opened\n", cli_amount(cli_json_int(upstream, "breaker_opened"), a));
 }
 
 /* Most tokens first, then most requests, then by name. */
@@ -210,7 +213,7 @@ static void print_tenants(FILE *to, const json_t *report)
     int64_t more = (int64_t)(count > REPORT_TENANTS_SHOWN ? count - REPORT_TENANTS_SHOWN : 0) +
                    cli_json_int(report, "tenants_left_out");
     if (more > 0)
-        fprintf(to, "           and %s more tenants\n", cli_amount(more, a));
+        fprintf(to, "           more tenants: %s\n", cli_amount(more, a));
     free(sorted);
 }
 

@@ -61,8 +61,8 @@ claim('fourteen jobs at once, of both SDKs and without retries, all succeed thro
   const mock = await rig.mock('--in-flight', '2', '--latency', '150ms');
   const barrier = rig.folder();
   const line = 'i=0; while [ $i -lt 14 ]; do i=$((i + 1)); echo $i; done |'
-    + ' xargs -P 14 -I N sh -c \'if [ $((N % 2)) = 0 ]; then api=openai; else api=anthropic; fi;'
-    + ' exec "$1" "$2" $api N "$3" 14 "$4"\' x "$1" "$2" "$3" "$4"; status=$?; echo "pid $WEIR_PID"; exit $status';
+    + ' xargs -P 14 -I @@ sh -c \'if [ $((@@ % 2)) = 0 ]; then api=openai; else api=anthropic; fi;'
+    + ' exec "$1" "$2" $api @@ "$3" 14 "$4"\' x "$1" "$2" "$3" "$4"; status=$?; echo "pid $WEIR_PID"; exit $status';
   const run = job(rig, mock, ['--max-in-flight', '2', '--rate', '20/s', '--burst', '5'],
     ['sh', '-c', line, 'x', process.execPath, path.join(here, 'pipeline_client.mjs'), barrier, mock.url]);
   await run.ended(0);
@@ -86,6 +86,7 @@ claim('the status, the arguments and the input are the command\'s own, in every 
     const failed = await job(rig, mock, [], ['sh', '-c', 'echo "$WEIR_PID"; exit 7'], { shell }).ended(7);
     await gone('weir', Number(failed.out));
     assert.equal(failed.report().state, 'drained');
+    assert.match(failed.err, /nobody asked: have clients this gateway's address/);
     const words = await job(rig, mock, ['--rate', '5/s'], ['sh', '-c', 'for word; do printf "<%s>" "$word"; done; cat', 'x', 'a b', '--', '', '$HOME'],
       { shell, input: 'typed' }).ended(0);
     assert.equal(words.out, '<a b><--><><$HOME>typed');
