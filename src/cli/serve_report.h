@@ -20,7 +20,7 @@ WEIR_MUST_USE bool cli_serve_report_to(const char *path);
  * printed on standard error instead. */
 bool cli_serve_report(const json_t *report, bool is_last);
 
-/* Replaces the file with this text. sync: durable when true is returned. false: errno says why; what
+/* Replaces the file with this text. sync: its bytes are on the disk when true is returned. false: errno says why; what
  * was there is still there. */
 WEIR_MUST_USE bool cli_serve_write(const char *path, const char *text, size_t bytes, bool sync);
 
