@@ -158,8 +158,8 @@ static bool is_point(const struct cli_chart_series *series, size_t i)
     return is_told(series->x[i]) && is_told(series->y[i]);
 }
 
-/* The range of all told values, of y those of points; low above high: there is none. A gap widens the
- * range of x, so that charts over one stretch of time have one axis. */
+/* The range of all told values, of y those of points; low above high: there is none. A gap widens
+ * the range of x, so that charts over one stretch of time have one axis. */
 static struct range range_of(const struct cli_chart_series *series, size_t count, bool of_y)
 {
     struct range range = {LARGEST, -LARGEST};
@@ -251,8 +251,8 @@ static bool is_shared(const struct cli_chart *charts, size_t count, size_t c, co
     return false;
 }
 
-/* The look of each series, chart by chart: names that several charts have are numbered in the order of
- * their first use, others take what is free in their chart. NULL: no memory. */
+/* The look of each series, chart by chart: names that several charts have are numbered in the order
+ * of their first use, others take what is free in their chart. NULL: no memory. */
 static size_t *find_looks(const struct cli_chart *charts, size_t count)
 {
     size_t all = 0, names = 0;
@@ -416,8 +416,8 @@ static void pen_to(struct pen *pen, double x, double y)
     pen->is_down = true;
 }
 
-/* Points of one column of the picture, when there are far more points than columns: the eye sees their
- * first, lowest, highest and last. */
+/* Points of one column of the picture, when there are far more points than columns: the eye sees
+ * their first, lowest, highest and last. */
 struct column {
     long at;
     size_t count;

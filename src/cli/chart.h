@@ -1,9 +1,10 @@
 /* chart: line and step charts as one SVG that needs nothing else.
  *
- * The charts stand below each other, as wide as each other. Colours are told apart by the colour-blind
- * and, from the seventh series on, by dashes too; a name that several charts of the picture
- * have looks the same in each. Text stays text. Light or dark follows the reader's own setting, and where the picture is
- * shown narrow its letters grow. The same input gives the same bytes.
+ * The charts stand below each other, as wide as each other. Colours are told apart by the
+ * colour-blind and, from the seventh series on, by dashes too; a name that several charts of the
+ * picture have looks the same in each. Text stays text. Light or dark follows the reader's own
+ * setting, and where the picture is shown narrow its letters grow. The same input gives the same
+ * bytes.
  *
  * Thread: main. */
 #ifndef WEIR_CLI_CHART_H
@@ -30,8 +31,8 @@ struct cli_chart {
     size_t series_count;
 };
 
-/* Writes the picture and flushes out. title: for the head of the picture and for screen readers, which
- * are also told the range of every series.
+/* Writes the picture and flushes out. title: for the head of the picture and for screen readers,
+ * which are also told the range of every series.
  * Fails: false, errno says why; part of it may have been written. */
 WEIR_MUST_USE bool cli_chart_write(FILE *out, const char *title, const struct cli_chart *charts,
                                    size_t count);

@@ -151,7 +151,8 @@ struct fair_report {
 WEIR_MUST_USE int fair_run(struct fair_report *report);
 void fair_report_free(struct fair_report *report);
 
-/* Under --policy all the classroom dispatcher is the counterexample, which must not fail the rest. */
+/* Under --policy all the classroom dispatcher is the counterexample, which must not fail the
+ * rest. */
 bool fair_is_counterexample(const struct fair_setup *setup, enum weir_fair_policy policy);
 bool fair_is_broken(const struct fair_report *report);
 

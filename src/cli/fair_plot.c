@@ -8,7 +8,8 @@
 
 #define POINTS_MAX 2000u /* of a line; more do not show */
 
-/* One chart: two lines a tenant, served and ideal, whose points lie behind each other in `points`. */
+/* One chart: two lines a tenant, served and ideal, whose points lie behind each other in
+ * `points`. */
 struct picture {
     struct cli_chart_series series[2 * WEIR_FAIR_TENANTS_MAX];
     char names[2 * WEIR_FAIR_TENANTS_MAX][FAIR_NAME_BYTES + 8];

@@ -286,8 +286,8 @@ struct batch_run {
     struct lab_figures *figures;
 };
 
-/* Runs the seeds of one setup or of two, seed by seed, so that what there is when the user has had enough
- * is of both: then fewer. */
+/* Runs the seeds of one setup or of two, seed by seed, so that what there is when the user has had
+ * enough is of both: then fewer. */
 static bool run_batches(const struct wish *wish, const struct batch_run *runs, uint32_t runs_count,
                         uint32_t *seeds_done)
 {

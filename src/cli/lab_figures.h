@@ -5,7 +5,8 @@
 
 #include "cli/lab_map.h"
 
-/* Of each tenant, and of all together. A figure that there is none of (a percentile of nothing) is NaN. */
+/* Of each tenant, and of all together. A figure that there is none of (a percentile of nothing) is
+ * NaN. */
 enum lab_figure {
     LAB_SENT,
     LAB_FINISHED,
@@ -54,8 +55,8 @@ struct lab_figures {
     double whole[LAB_WHOLES];
 };
 
-/* The lane with the largest gap in work, in the windows of ten seconds. false: none was measured, or the
- * pools count requests (drr). */
+/* The lane with the largest gap in work, in the windows of ten seconds. false: none was measured,
+ * or the pools count requests (drr). */
 struct lab_gap {
     uint32_t pool, lane;
     const struct weir_gap_window *window;

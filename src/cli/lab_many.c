@@ -166,8 +166,8 @@ static struct lab_mean difference_of(const double *a, const double *b, uint32_t 
     return mean;
 }
 
-/* Leaves out the seeds in which only one side has a value, so that the means differ by the mean difference;
- * but not all: where a side never has one, the other's are kept. */
+/* Leaves out the seeds in which only one side has a value, so that the means differ by the mean
+ * difference; but not all: where a side never has one, the other's are kept. */
 static void keep_pairs(double *a, double *b, uint32_t count)
 {
     uint32_t both = 0;
@@ -338,8 +338,8 @@ static const char *policy_of(const struct lab_batch *batch)
     return weir_sched_policy_name(batch->setup->map->pools[0].policy);
 }
 
-/* Of all tenants together, but for the longest wait and the least share in goal: those are of the tenant
- * that fares worst, since that is what an order is chosen for. */
+/* Of all tenants together, but for the longest wait and the least share in goal: those are of the
+ * tenant that fares worst, since that is what an order is chosen for. */
 static struct lab_mean worst_of(const struct lab_batch *batch, enum lab_figure figure, bool is_most)
 {
     double *values = room_for(batch->count);

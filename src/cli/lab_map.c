@@ -108,8 +108,8 @@ static uint64_t period_ns(const struct weir_window_rule *window)
     return window->seconds * WEIR_NS_PER_S;
 }
 
-/* The scope of the configuration as one of the scenario, its parents before it; those that nobody here
- * is charged to are left out. WEIR_NONE: there is no more room. */
+/* The scope of the configuration as one of the scenario, its parents before it; those that nobody
+ * here is charged to are left out. WEIR_NONE: there is no more room. */
 static uint32_t map_scope(const struct weir_config *config, struct lab_map *map, uint32_t *places,
                           uint32_t index)
 {

@@ -1,8 +1,8 @@
-/* lab_map: a configuration as a scenario of the model: the gateway's own settings, who sends what, and
- * what stands behind each upstream.
+/* lab_map: a configuration as a scenario of the model: the gateway's own settings, who sends what,
+ * and what stands behind each upstream.
  *
- * What the model does not know is left out: addresses, keys, TLS, HTTP limits, idempotency, names of
- * models. A window of a month outlasts every run. No I/O, nothing printed. Thread: any. */
+ * What the model does not know is left out: addresses, keys, TLS, HTTP limits, idempotency, names
+ * of models. A window of a month outlasts every run. No I/O, nothing printed. Thread: any. */
 #ifndef WEIR_CLI_LAB_MAP_H
 #define WEIR_CLI_LAB_MAP_H
 
@@ -31,9 +31,9 @@ struct lab_map {
     char error[256];
 };
 
-/* With a trace, tenants whose arrivals are its own keep their settings and the others' traffic is left
- * out; a tenant of the trace that the traffic does not name has the defaults. Of more than 64, those
- * with the fewest requests stand together as "others".
+/* With a trace, tenants whose arrivals are its own keep their settings and the others' traffic is
+ * left out; a tenant of the trace that the traffic does not name has the defaults. Of more than 64,
+ * those with the fewest requests stand together as "others".
  *
  * Owns:   *map frees with lab_map_free; config and trace must outlive it.
  * Fails:  false, map->error says what and where in the words of the file. */

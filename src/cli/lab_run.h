@@ -23,8 +23,8 @@ void lab_run_catch_interrupts(void);
 /* Whether there was one. */
 bool lab_run_is_interrupted(void);
 
-/* what: shown on a terminal while it takes long; NULL: nothing is. record: each request that ends is
- * written there as a line of a recording, whose head is written too; NULL: not.
+/* what: shown on a terminal while it takes long; NULL: nothing is. record: each request that ends
+ * is written there as a line of a recording, whose head is written too; NULL: not.
  * Fails:  false, said: no memory, or the recording could not be written. */
 WEIR_MUST_USE bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t seed,
                                 const char *what, FILE *record);

@@ -6,7 +6,8 @@
 #include "cli/lab_map.h"
 #include "trace/trace_file.h"
 
-/* The scenarios in the program, from src/cli/scenarios by tools/embed.py; by name, the default first. */
+/* The scenarios in the program, from src/cli/scenarios by tools/embed.py; by name, the default
+ * first. */
 struct lab_scenario_text {
     const char *name;
     const char *text; /* YAML; its first line is a comment that says what it shows */
@@ -25,8 +26,8 @@ struct lab_sets {
     size_t texts_count;
 };
 
-/* Adds path=value, or several set apart by commas (a comma inside brackets, or one that no path= comes
- * behind, is the value's). false: said. */
+/* Adds path=value, or several set apart by commas (a comma inside brackets, or one that no path=
+ * comes behind, is the value's). false: said. */
 WEIR_MUST_USE bool lab_sets_add(struct lab_sets *sets, const char *text);
 void lab_sets_free(struct lab_sets *sets);
 
@@ -38,8 +39,8 @@ struct lab_setup {
     struct lab_map *map;
 };
 
-/* word: a scenario's name or a file; NULL: the default. trace: NULL for none; it must outlive the setup,
- * as sets must.
+/* word: a scenario's name or a file; NULL: the default. trace: NULL for none; it must outlive the
+ * setup, as sets must.
  * Owns:   the caller frees with lab_setup_free, on failure too.
  * Fails:  false, said; the exit status is CLI_USAGE_STATUS. */
 WEIR_MUST_USE bool lab_setup_load(struct lab_setup *setup, const char *word,

@@ -1,5 +1,5 @@
-/* lab_show: a run, several, or two setups beside each other, for people (tables), for programs (JSON,
- * CSV) and for reports (SVG). Thread: main. */
+/* lab_show: a run, several, or two setups beside each other, for people (tables), for programs
+ * (JSON, CSV) and for reports (SVG). Thread: main. */
 #ifndef WEIR_CLI_LAB_SHOW_H
 #define WEIR_CLI_LAB_SHOW_H
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run over time: how long the queue was waited in, who was served how much, what was in flight, and
- * what was refused. */
+/* A run over time: how long the queue was waited in, who was served how much, what was in flight,
+ * and what was refused. */
 
 enum { WAIT, WORK, IN_FLIGHT, GAP, REFUSED, CHARTS };
 enum { SHOWN_MAX = 8, SERIES_MAX = SHOWN_MAX + 2 * WEIR_LAB_UPSTREAMS_MAX };
@@ -128,7 +128,8 @@ static void add_upstream(struct picture *p, uint32_t u)
     add_point(&in_flight, bin_ns * p->bins / 1e9, NAN);
 }
 
-/* The gap of the lane that had the largest, with its bound: where two tenants waited all through. */
+/* The gap of the lane that had the largest, with its bound: where two tenants waited all
+ * through. */
 static void add_gap(struct picture *p, bool in_requests)
 {
     struct lab_gap worst;

@@ -237,8 +237,8 @@ static void run_progress(struct weir_timer *timer)
     weir_timer_set(run->loop, timer, weir_loop_now_ns(run->loop) + 200 * WEIR_NS_PER_MS);
 }
 
-/* From here on a signal waits for the loop, which takes it from a descriptor: once anything can be sent, a
- * stop shows what there is. */
+/* From here on a signal waits for the loop, which takes it from a descriptor: once anything can be
+ * sent, a stop shows what there is. */
 static sigset_t run_block_signals(void)
 {
     sigset_t set;

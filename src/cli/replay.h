@@ -64,13 +64,14 @@ static inline const struct weir_playback_figures *replay_all(const struct replay
 }
 /* A tenant's name as shown; "-" for the unnamed one. */
 const char *replay_tenant_name(const struct replay_plan *plan, uint32_t tenant);
-/* The indices of the tenants that were in the plan, those with the most requests first; malloc'ed. NULL:
- * out of memory. */
+/* The indices of the tenants that were in the plan, those with the most requests first; malloc'ed.
+ * NULL: out of memory. */
 uint32_t *replay_tenants_ordered(const struct replay_outcome *o);
 /* "2026-11-30 12:05:00 UTC" */
 #define REPLAY_DATE_BYTES 32
 const char *replay_date(int64_t unix_us, char out[static REPLAY_DATE_BYTES]);
-/* Whether the cap, or this machine, is part of what was measured: one sentence each; "" when not. */
+/* Whether the cap, or this machine, is part of what was measured: one sentence each; "" when
+ * not. */
 #define REPLAY_TEXT_BYTES 400
 void replay_distortion(const struct replay_outcome *o, char text[static REPLAY_TEXT_BYTES]);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A replay over time: what was sent and what came of it, how long answers took, how many were under way. By
- * the intended time of the requests; under way at the moment. */
+/* A replay over time: what was sent and what came of it, how long answers took, how many were under
+ * way. By the intended time of the requests; under way at the moment. */
 
 enum { RATES, LATENCY, TENANTS, IN_FLIGHT, CHARTS };
 enum { BINS_WANTED = 100, TENANTS_SHOWN = 8, SERIES_MAX = TENANTS_SHOWN };
@@ -54,8 +54,8 @@ static struct cli_chart_series *add_series(struct picture *p, int chart, const c
     return s;
 }
 
-/* kind: of enum weir_playback_kind, counted when they ended; WEIR_PLAYBACK_OPEN: everything sent, counted
- * when it should have left. Nothing is drawn that never was. */
+/* kind: of enum weir_playback_kind, counted when they ended; WEIR_PLAYBACK_OPEN: everything sent,
+ * counted when it should have left. Nothing is drawn that never was. */
 static void add_rate(struct picture *p, const char *name, enum weir_playback_kind kind)
 {
     const struct replay_plan *plan = p->o->plan;
@@ -74,7 +74,8 @@ static void add_rate(struct picture *p, const char *name, enum weir_playback_kin
     }
 }
 
-/* The percentile of the latency (or TTFT) of a tenant's answers in each bin; tenant WEIR_NONE: of all. */
+/* The percentile of the latency (or TTFT) of a tenant's answers in each bin; tenant WEIR_NONE: of
+ * all. */
 static void add_percentile(struct picture *p, int chart, const char *name, uint32_t tenant,
                            uint32_t permille, bool is_ttft)
 {

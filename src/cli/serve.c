@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The first SERVE_CONFIG_FLAGS of these are the configuration's; the rest is between weir and whoever
- * starts it. */
+/* The first SERVE_CONFIG_FLAGS of these are the configuration's; the rest is between weir and
+ * whoever starts it. */
 static const struct cli_option serve_options[] = {
     {"--config", "FILE", "the configuration; see weir check", "-c"},
     {"--upstream", "URL", "the API to stand before, as in https://host/v1", NULL},
@@ -283,8 +283,8 @@ static bool tell_ready(const struct weir_config *config, uint16_t listen_port, u
 /* Sees to it that we drain when our parent ends. false: it has, or the kernel cannot tell; said. */
 static bool watch_parent(pid_t parent)
 {
-    /* The kernel's signal, for where there is no descriptor, comes when the thread ends that started
-     * us: so only then. */
+    /* The kernel's signal, for where there is no descriptor, comes when the thread ends that
+     * started us: so only then. */
     weir_gateway_until_fd = pidfd_open(parent, 0);
     if (weir_gateway_until_fd < 0 && prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) {
         fprintf(stderr, "weir serve: --with-parent: %s; leave it out, and stop weir by SIGTERM\n",

@@ -1,5 +1,5 @@
-/* serve_report: the files that `weir serve` leaves for whoever started it: the report of the run, and
- * the file that says it is ready. Both appear whole or not at all. Thread: main. */
+/* serve_report: the files that `weir serve` leaves for whoever started it: the report of the run,
+ * and the file that says it is ready. Both appear whole or not at all. Thread: main. */
 #ifndef WEIR_CLI_SERVE_REPORT_H
 #define WEIR_CLI_SERVE_REPORT_H
 
@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-/* NULL: the path may be used for a file of ours; else why not. What is there already must be a plain
- * file: it will be replaced. */
+/* NULL: the path may be used for a file of ours; else why not. What is there already must be a
+ * plain file: it will be replaced. */
 const char *cli_serve_path_problem(const char *path);
 
 /* Where reports go: path (borrowed), and beside it the same as text, with .txt in place of .json or
@@ -20,8 +20,8 @@ WEIR_MUST_USE bool cli_serve_report_to(const char *path);
  * printed on standard error instead. */
 bool cli_serve_report(const json_t *report, bool is_last);
 
-/* Replaces the file with this text. sync: its bytes are on the disk when true is returned. false: errno says why; what
- * was there is still there. */
+/* Replaces the file with this text. sync: its bytes are on the disk when true is returned. false:
+ * errno says why; what was there is still there. */
 WEIR_MUST_USE bool cli_serve_write(const char *path, const char *text, size_t bytes, bool sync);
 
 #endif

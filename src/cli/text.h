@@ -46,8 +46,8 @@ void cli_table_print(struct cli_table *table, bool titles);
 
 /* A progress line on standard error, only where it is a terminal and standard output is none. */
 void cli_progress(const char *what, int64_t count, bool end);
-/* One that the answer takes the place of: on standard error where that is a terminal, every 0.2 s at
- * most; "" takes it away. */
+/* One that the answer takes the place of: on standard error where that is a terminal, every 0.2 s
+ * at most; "" takes it away. */
 void cli_progress_line(const char *text);
 
 #endif

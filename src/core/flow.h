@@ -67,8 +67,9 @@ struct weir_flow_limits {
     uint32_t pairs_max;         /* (tenant, model) pairs it remembers; 0: 65,536 */
 };
 
-/* How long a request may wait in the queue: wait_max_ns or, where the client tells a timeout of its own
- * (0: it does not), nine tenths of that if they are less: it then hears why, in time to act on it. */
+/* How long a request may wait in the queue: wait_max_ns or, where the client tells a timeout of its
+ * own (0: it does not), nine tenths of that if they are less: it then hears why, in time to act on
+ * it. */
 uint64_t weir_flow_wait_max_ns(uint64_t wait_max_ns, uint64_t client_timeout_ns);
 
 /* What the edge knows of a request when it asks for admission. */

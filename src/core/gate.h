@@ -58,9 +58,9 @@ struct weir_rate {
 enum weir_accounting {
     WEIR_ACCOUNTING_PLAIN,    /* input estimate + output limit, corrected to what was used */
     WEIR_ACCOUNTING_OPENAI,   /* the larger of output limit and input estimate, as that provider
-                                 reserves;   never given back once sent, raised when more was used */
-    WEIR_ACCOUNTING_ANTHROPIC /* uncached input and predicted output in two buckets, both corrected
-                               */
+                                 reserves; never given back once sent, raised when more was used */
+    WEIR_ACCOUNTING_ANTHROPIC /* uncached input and predicted output in two buckets, both
+                                 corrected */
 };
 
 struct weir_upstream_rules {

@@ -327,8 +327,8 @@ struct weir_config_flag {
 
 /* One value by its path, as `weir lab --set` takes them: keys with dots between, rows of a list by
  * their names (or their number from 1): tenants.batch.weight, scopes.org/team.granted,
- * upstreams.main.breaker.trials. Where a part holds one list only, the list's own key may be left out:
- * traffic.batch.rate. A list of one needs no name: backend.replicas. */
+ * upstreams.main.breaker.trials. Where a part holds one list only, the list's own key may be left
+ * out: traffic.batch.rate. A list of one needs no name: backend.replicas. */
 struct weir_config_set {
     const char *path;
     const char *value; /* as it would stand in the file */

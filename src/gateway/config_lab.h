@@ -1,6 +1,7 @@
-/* config_lab: the parts of a configuration that describe a simulated world: who sends what (`traffic`)
- * and what answers (`backend`). The gateway reads and checks them and does nothing with them; `weir
- * lab` runs them (docs/lab.md). Part of gateway/config.h, whose rules on ownership hold. */
+/* config_lab: the parts of a configuration that describe a simulated world: who sends what
+ * (`traffic`) and what answers (`backend`). The gateway reads and checks them and does nothing with
+ * them; `weir lab` runs them (docs/lab.md). Part of gateway/config.h, whose rules on ownership
+ * hold. */
 #ifndef WEIR_GATEWAY_CONFIG_LAB_H
 #define WEIR_GATEWAY_CONFIG_LAB_H
 

@@ -44,8 +44,8 @@ __attribute__((format(printf, 3, 4))) void
 weir_loader_error(struct weir_loader *loader, struct weir_place place, const char *format, ...);
 __attribute__((format(printf, 3, 4))) void
 weir_loader_warn(struct weir_loader *loader, struct weir_place place, const char *format, ...);
-/* Whether one more error would be told, and not only counted: what is dear to find out, and only for
- * its text, is asked for then only. */
+/* Whether one more error would be told, and not only counted: what is dear to find out, and only
+ * for its text, is asked for then only. */
 bool weir_loader_tells(const struct weir_loader *loader);
 
 /* In the order of the file. */
@@ -77,7 +77,8 @@ struct weir_names;
 
 /* Parts of the loader, in order. Each reports what it finds. */
 void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t bytes);
-/* A field from YAML that is no file's: it is what the field's value would be. Problems have that place. */
+/* A field from YAML that is no file's: it is what the field's value would be. Problems have that
+ * place. */
 void weir_config_walk_value(struct weir_loader *loader, const struct weir_field_table *table,
                             const struct weir_field *field, void *row, struct weir_place place,
                             const char *text);
@@ -86,8 +87,8 @@ void weir_config_apply_set(struct weir_loader *loader, const struct weir_config_
 void weir_config_finish(struct weir_loader *loader); /* derived defaults, names, cycles, secrets */
 /* and parts of that: where the ledger is, */
 void weir_config_finish_ledger(struct weir_loader *loader);
-/* and the recording; what: "ledger's", in messages. weir_config_absolute: a path that names the same
- * file from any folder, or NULL after saying why there is none. */
+/* and the recording; what: "ledger's", in messages. weir_config_absolute: a path that names the
+ * same file from any folder, or NULL after saying why there is none. */
 void weir_config_finish_record(struct weir_loader *loader);
 const char *weir_config_absolute(struct weir_loader *loader, struct weir_place place,
                                  const char *what, const char *path);

@@ -40,8 +40,8 @@ static const char *name_of(const struct weir_field_table *table, const char *row
     return name;
 }
 
-/* The row that the rest of the path begins with the name of, the longest such name; or, by its number,
- * one of rows without names. Moves the rest past it. NULL: none. */
+/* The row that the rest of the path begins with the name of, the longest such name; or, by its
+ * number, one of rows without names. Moves the rest past it. NULL: none. */
 static char *take_row(const struct weir_field *field, const void *row, const char **rest)
 {
     uint32_t count;

@@ -1,7 +1,8 @@
 /* config_rules: what a configuration asks of the core, in the core's own words.
  *
- * One place, so that the gateway and `weir lab` give their cores the same rules for the same file. What
- * only a host knows (the number a scope has there, what a fallback leads to) it fills in itself.
+ * One place, so that the gateway and `weir lab` give their cores the same rules for the same file.
+ * What only a host knows (the number a scope has there, what a fallback leads to) it fills in
+ * itself.
  *
  * Pure functions of a loaded configuration. Thread: any. */
 #ifndef WEIR_GATEWAY_CONFIG_RULES_H

@@ -51,8 +51,8 @@ struct weir_field {
     const char *key;
     enum weir_field_kind kind;
     size_t offset; /* into the row's struct; of a TABLE: of the sub-struct */
-    size_t
-        count_offset; /* MODELS, TEXTS, DIGESTS, ROWS: where the count is; LOG: where the file's name is */
+    /* MODELS, TEXTS, DIGESTS, ROWS: where the count is; LOG: where the file's name is. */
+    size_t count_offset;
     uint64_t min, max;
     const struct weir_field_choice *choices;
     size_t choices_count;

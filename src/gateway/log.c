@@ -115,7 +115,8 @@ static void log_count_record(struct weir_log *log, const char *bytes, size_t cou
     pthread_mutex_unlock(&log->lock);
 }
 
-/* It has come to its limit: nothing more is written, not even how much is missing before the end. */
+/* It has come to its limit: nothing more is written, not even how much is missing before the
+ * end. */
 static void log_end_record(struct weir_log *log, const char *bytes, size_t count)
 {
     log->record.room_bytes = 0;

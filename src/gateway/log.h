@@ -3,7 +3,8 @@
  * The loop appends whole lines to a bounded buffer and never waits for a disk or a pipe: when the
  * buffer is full the line is dropped and counted, and the next line that fits says how many were
  * lost. Access lines are JSON, one object a line; messages are "weir: level: text" on standard
- * error; record.c makes the lines of a recording. None ever holds a credential, a prompt or a completion.
+ * error; record.c makes the lines of a recording. None ever holds a credential, a prompt or a
+ * completion.
  *
  * Thread: every function from the loop (and before it starts); the helper is inside. */
 #ifndef WEIR_GATEWAY_LOG_H

@@ -11,7 +11,8 @@
 #include "gateway/state.h"
 
 #define METRICS_MODEL_BYTES 512
-/* Series a metric has at most for tenants and for scopes: the text is made in one turn of the loop. */
+/* Series a metric has at most for tenants and for scopes: the text is made in one turn of the
+ * loop. */
 #define METRICS_EACH_MAX 1000u
 
 void metrics_add(struct metrics_text *t, const char *format, ...)
@@ -302,7 +303,8 @@ static void print_store_commit(struct metrics_text *t, const char *name, struct 
                 (double)t->store.commit_p50_ns / 1e9, name, (double)t->store.commit_p99_ns / 1e9);
 }
 
-/* Of the configuration's first scopes only: those of tenants are as many as there are credentials. */
+/* Of the configuration's first scopes only: those of tenants are as many as there are
+ * credentials. */
 #define PRINT_SCOPE(id, field)                                                                     \
     static void print_##id(struct metrics_text *t, const char *name, struct weir_gateway *g)       \
     {                                                                                              \

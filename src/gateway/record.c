@@ -1,5 +1,6 @@
 /* record: the traffic in the form that src/trace reads, one row for each metered request when it is
- * over (docs/traces.md). No content, no credential, no text of a client's: names are the configuration's. */
+ * over (docs/traces.md). No content, no credential, no text of a client's: names are the
+ * configuration's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@ struct weir_record {
 
 /* ---- the file ---- */
 
-/* NULL, or what is wrong with a file that is there already. *wants_end: its last line is not ended. */
+/* NULL, or what is wrong with a file that is there already. *wants_end: its last line is not
+ * ended. */
 static const char *record_look(int fd, bool *wants_end)
 {
     static const char first[] = "#weir recording ";
@@ -44,7 +46,8 @@ static const char *record_look(int fd, bool *wants_end)
     return NULL;
 }
 
-/* The file, open for rows: new and the owner's alone, or a recording that is continued. -1: *why. */
+/* The file, open for rows: new and the owner's alone, or a recording that is continued. -1:
+ * *why. */
 static int record_open_file(const char *path, const char *begin, uint64_t *file_bytes,
                             const char **why)
 {
@@ -144,7 +147,8 @@ static enum weir_trace_outcome record_outcome(const struct weir_request *r,
 static void record_summary(const struct weir_request *r, const struct weir_flow_summary *s,
                            struct weir_trace_entry *e)
 {
-    /* What was booked adds up, also where the provider reported nothing; before that, what it said. */
+    /* What was booked adds up, also where the provider reported nothing; before that, what it
+     * said. */
     const struct weir_flow_usage *used = r->settled.input_tok >= 0 ? &r->settled : &s->usage;
     e->prompt_tok = record_tok(used->input_tok);
     e->cached_tok = record_tok(used->cached_tok);

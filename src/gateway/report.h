@@ -1,7 +1,8 @@
 /* report: what became of all requests of a run, as JSON: for `weir serve --report`.
  *
- * Counts only: no content, no credential, no text of a client's; tenants are shown by the names that
- * the configuration, the keys or the install secret give them. docs/egress.md describes each member. Thread: loop. */
+ * Counts only: no content, no credential, no text of a client's; tenants are shown by the names
+ * that the configuration, the keys or the install secret give them. docs/egress.md describes each
+ * member. Thread: loop. */
 #ifndef WEIR_GATEWAY_REPORT_H
 #define WEIR_GATEWAY_REPORT_H
 

@@ -167,8 +167,9 @@ void weir_request_id(const struct weir_request *r, char text[static WEIR_REQUEST
 void weir_request_log(struct weir_request *r, const struct weir_flow_summary *summary,
                       enum weir_refusal refusal);
 
-/* record.c: opens the recording that the configuration names, if any; false: error_text says what is
- * wrong with it. Then one line for each metered request of a known tenant; as weir_request_log. */
+/* record.c: opens the recording that the configuration names, if any; false: error_text says what
+ * is wrong with it. Then one line for each metered request of a known tenant; as
+ * weir_request_log. */
 WEIR_MUST_USE bool weir_record_open(struct weir_gateway *g, char *error_text, size_t error_bytes);
 void weir_record_free(struct weir_gateway *g);
 void weir_request_record(struct weir_request *r, const struct weir_flow_summary *summary,
@@ -183,8 +184,8 @@ WEIR_MUST_USE bool weir_gateway_ledger_open(struct weir_gateway *g, uint64_t req
 void weir_gateway_ledger_close(struct weir_gateway *g);
 /* The store's slot of a scope of the configuration; WEIR_NONE stays so. */
 uint32_t weir_gateway_scope(struct weir_gateway *g, uint32_t index);
-/* Defines the implicit scope of a tenant: unlimited, but recorded. WEIR_NONE: no slot is free, or the
- * store takes nothing now. */
+/* Defines the implicit scope of a tenant: unlimited, but recorded. WEIR_NONE: no slot is free, or
+ * the store takes nothing now. */
 uint32_t weir_gateway_tenant_scope(struct weir_gateway *g, const char *tenant_name);
 /* The same for a scope of this whole name. */
 uint32_t weir_gateway_unlimited_scope(struct weir_gateway *g, const char *name);

@@ -129,8 +129,9 @@ static void digest_remove(struct weir_tenancy *t, const uint8_t digest[TENANCY_D
 
 /* ---- entries ---- */
 
-/* The place of a key's tenant. Unknown means no: one whose budget is not there has none to spend from,
- * rather than all of it. A lane that is not there is the default one: it decides nothing but order. */
+/* The place of a key's tenant. Unknown means no: one whose budget is not there has none to spend
+ * from, rather than all of it. A lane that is not there is the default one: it decides nothing but
+ * order. */
 static struct tenancy_place tenancy_place(const struct weir_config *config,
                                           const struct weir_key *key)
 {

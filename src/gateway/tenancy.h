@@ -64,8 +64,8 @@ uint32_t weir_tenancy_connections(const struct weir_tenancy *t, uint32_t tenant)
 bool weir_tenancy_has_token_budget(const struct weir_tenancy *t, uint32_t tenant);
 
 /* An answered request of the tenant came to charged_tok. A token limit that counts nothing, answer
- * after answer, limits nothing: after WEIR_LIMITER_IDLE_ANSWERS in a row it is warned of, once until
- * it counts again. */
+ * after answer, limits nothing: after WEIR_LIMITER_IDLE_ANSWERS in a row it is warned of, once
+ * until it counts again. */
 void weir_tenancy_count(struct weir_tenancy *t, uint32_t tenant, uint64_t charged_tok);
 /* Tenants with a token limit of which that is so now. */
 uint32_t weir_tenancy_limiters_idle(const struct weir_tenancy *t);

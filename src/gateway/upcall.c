@@ -323,7 +323,8 @@ static int64_t upcall_count(bool known, uint64_t tok)
     return known ? (int64_t)weir_min_u64(tok, (uint64_t)WEIR_TOK_MAX) : -1;
 }
 
-/* The output seen may have passed the hold: the flow looks, and says when it is worth looking again.
+/* The output seen may have passed the hold: the flow looks, and says when it is worth looking
+ * again.
  */
 static void upcall_progress(struct weir_request *r, struct weir_answer *a)
 {

@@ -1,9 +1,9 @@
 /* lab_client: what clients do with an answer, or without one.
  *
- * As the usual SDKs do (docs/lab.md, "Clients"): a try that was refused, got an error or was hung up
- * on is made again when its status says that this can help and tries are left; after the hint that
- * came with it if there is one of up to a minute, else after a back-off of their own that doubles.
- * An answer that began is never asked for again. */
+ * As the usual SDKs do (docs/lab.md, "Clients"): a try that was refused, got an error or was hung
+ * up on is made again when its status says that this can help and tries are left; after the hint
+ * that came with it if there is one of up to a minute, else after a back-off of their own that
+ * doubles. An answer that began is never asked for again. */
 #include "lab/lab_private.h"
 
 #define CLIENT_HINT_MAX_NS (60 * WEIR_NS_PER_S)

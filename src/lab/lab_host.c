@@ -1,5 +1,5 @@
-/* lab_host: the host of core/flow, as src/gateway is: asks for admission, carries out effects, tells
- * what the backends do. */
+/* lab_host: the host of core/flow, as src/gateway is: asks for admission, carries out effects,
+ * tells what the backends do. */
 #include "lab/lab_private.h"
 
 /* Head and trailer of a request and of an answer. */

@@ -246,8 +246,8 @@ static void gap_seen(struct weir_lab *lab, uint32_t pool, uint32_t lane, uint64_
         gap_bin_add(&lab->gap_bins[pool][lane][bin_at(lab, at_ns - 1)], &bin);
 }
 
-/* What the backends made up to at_ns, since they were last seen. The end of each bin is such a time,
- * so each bin gets what was made in it. */
+/* What the backends made up to at_ns, since they were last seen. The end of each bin is such a
+ * time, so each bin gets what was made in it. */
 static void backends_seen(struct weir_lab *lab, uint64_t at_ns)
 {
     uint32_t bin = bin_at(lab, weir_sub_sat_u64(at_ns, 1));

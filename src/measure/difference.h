@@ -2,8 +2,8 @@
  *
  * A request's cost is prompt + 2 x output tokens. At each sample point a window is looked at:
  *
- *   service of a tenant  each served request's cost, spread evenly from its first token to its last,
- *                        as far as it falls in the window, per second
+ *   service of a tenant  each served request's cost, spread evenly from its first token to its
+ *                        last, as far as it falls in the window, per second
  *   demand of a tenant   the cost of its served requests that arrive in the window, per second
  *   difference           sum over tenants of min(S - service, |demand - service|), S the largest
  *                        service of any tenant in that window

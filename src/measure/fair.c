@@ -124,8 +124,8 @@ static void run_move_to(struct run *r, uint64_t at_ns)
     r->now_ns = at_ns;
 }
 
-/* The number of permits that a tenant has in use is about to change. In between, leads change evenly
- * with time: this is where they turn, so these are the only times to look at them. */
+/* The number of permits that a tenant has in use is about to change. In between, leads change
+ * evenly with time: this is where they turn, so these are the only times to look at them. */
 static void run_turn(struct run *r, uint32_t tenant)
 {
     if (r->is_backlogged[tenant])

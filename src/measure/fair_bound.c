@@ -1,7 +1,7 @@
-/* With P permits and, per weight (weights scaled so that the smallest is 1): L the largest work of a
- * request as used or as charged, E the largest difference of the two, Q drr-cost's largest quantum. R
- * is P x E when a tenant ran empty and came back, else 0: a refund for what it had in flight may be
- * lost then, idleness being no credit.
+/* With P permits and, per weight (weights scaled so that the smallest is 1): L the largest work of
+ * a request as used or as charged, E the largest difference of the two, Q drr-cost's largest
+ * quantum. R is P x E when a tenant ran empty and came back, else 0: a refund for what it had in
+ * flight may be lost then, idleness being no credit.
  *
  *             dispatched                          delivered
  *   vtc       2 L + 2 (P - 1) E + R               2 P L + R
@@ -12,8 +12,8 @@
  *
  * Published: deficit round robin (Shreedhar and Varghese 1995), 2 Max + Q of what was sent; virtual
  * token counters (Sheng et al. 2024), 2 max(w_p L_in, w_q M) of what was delivered, M = P x largest
- * (input + output). Both for exact costs: for estimates 2 P E + R or, for drr-cost, the term of its row
- * is added.
+ * (input + output). Both for exact costs: for estimates 2 P E + R or, for drr-cost, the term of its
+ * row is added.
  *
  * Schedulers count whole micro-work per weight, so a gap may be 2 micro-work per weight larger. */
 #include "measure/fair_bound.h"

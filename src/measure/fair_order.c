@@ -60,8 +60,9 @@ void fair_order_enqueue(struct fair_order *o, uint32_t item)
     r->last[tenant] = item + 1;
 }
 
-/* The mistake is that every call begins at 0: a tenant that is passed is given its weight as credit,
- * which is at least one request, so the first that has one waiting is served, as long as it has. */
+/* The mistake is that every call begins at 0: a tenant that is passed is given its weight as
+ * credit, which is at least one request, so the first that has one waiting is served, as long as it
+ * has. */
 static uint32_t restarting_take(struct fair_order *o)
 {
     struct fair_restarting *r = &o->restarting;

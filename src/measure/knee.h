@@ -4,9 +4,9 @@
  *
  *     in flight = throughput x mean time in the system        (Little's law, whatever the endpoint)
  *
- * which gives a level's throughput without the edges of its run, when the line fills and drains; and
- * up to the knee throughput grows with the level, and from there on only the time does: what is in
- * flight beyond the knee waits. The knee is found in two steps:
+ * which gives a level's throughput without the edges of its run, when the line fills and drains;
+ * and up to the knee throughput grows with the level, and from there on only the time does: what is
+ * in flight beyond the knee waits. The knee is found in two steps:
  *
  * 1. The first level, from below, that no later level beats by more than WEIR_KNEE_FLAT_PERMILLE in
  *    throughput, one later level having at least WEIR_KNEE_BEYOND_PERMILLE of its concurrency. The

@@ -11,8 +11,8 @@
 #define LOAD_HEAD_BYTES 2048        /* beside path, host and key */
 #define LOAD_DESCRIPTORS_BESIDE 64u /* files, the loop, names */
 #define LOAD_ANTHROPIC "2023-06-01" /* every server of that API knows this version */
-/* Below the five seconds after which common servers close a connection that nobody uses: a request on
- * one that is being closed would be a reset that the endpoint does not deserve. */
+/* Below the five seconds after which common servers close a connection that nobody uses: a request
+ * on one that is being closed would be a reset that the endpoint does not deserve. */
 #define LOAD_POOL_IDLE_NS (4 * WEIR_NS_PER_S)
 
 struct weir_load_timeouts weir_load_timeouts_default(void)
@@ -36,8 +36,8 @@ static void load_head_host(struct weir_http_out *out, const struct weir_endpoint
     weir_http_write_header_text(out, "host", host);
 }
 
-/* Writes everything before the body's length. Anthropic's key goes as x-api-key, which servers of every
- * version take. */
+/* Writes everything before the body's length. Anthropic's key goes as x-api-key, which servers of
+ * every version take. */
 static bool load_head_make(struct load_key *key, const struct weir_endpoint *e)
 {
     size_t key_bytes = key->text ? strlen(key->text) : 0;

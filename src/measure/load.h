@@ -13,11 +13,11 @@
  * weir_load_view.turn_max_ns bounds how long a byte that had arrived may have waited to be read.
  *
  * The first token is the first complete event of a stream that carries output: text, a tool call's
- * arguments, or reasoning, of any choice. Events that open an answer (the role chunk, message_start,
- * response.created, an empty delta) do not count. A whole answer has no first token.
+ * arguments, or reasoning, of any choice. Events that open an answer (the role chunk,
+ * message_start, response.created, an empty delta) do not count. A whole answer has no first token.
  *
- * Redirects are not followed: a credential would go to whom the answer names. Keys appear in no text
- * of this header: what an endpoint says of them (an error code, a location) is blanked.
+ * Redirects are not followed: a credential would go to whom the answer names. Keys appear in no
+ * text of this header: what an endpoint says of them (an error code, a location) is blanked.
  *
  * Thread: loop. */
 #ifndef WEIR_MEASURE_LOAD_H
@@ -105,7 +105,8 @@ struct weir_load_record {
     const char *detail;              /* one clause for people, "" when OK; valid in ended() only */
 };
 
-/* From the loop, or inside weir_load_stop. It may begin the next call, but not destroy the engine. */
+/* From the loop, or inside weir_load_stop. It may begin the next call, but not destroy the
+ * engine. */
 typedef void weir_load_ended_fn(void *ctx, void *user, const struct weir_load_record *record);
 
 /* Connects to nobody yet. Raises the soft limit of file descriptors as far as in_flight_max needs.

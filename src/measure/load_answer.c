@@ -18,7 +18,8 @@ static bool load_shows_key(const struct load_call *c, const char *text)
     return strstr(text, front) != NULL;
 }
 
-/* Copies what an endpoint said: printable ASCII only, and nothing at all when it repeats the key. */
+/* Copies what an endpoint said: printable ASCII only, and nothing at all when it repeats the
+ * key. */
 static void load_copy_said(const struct load_call *c, char *out, size_t out_bytes,
                            struct weir_slice said)
 {

@@ -48,7 +48,8 @@ struct weir_load {
 
 extern const struct weir_call_handler load_handler;
 
-/* Makes the record whole, gives the call back and tells the caller. result NULL: it was cancelled. */
+/* Makes the record whole, gives the call back and tells the caller. result NULL: it was
+ * cancelled. */
 void load_call_over(struct load_call *c, const struct weir_call_result *result);
 
 #endif

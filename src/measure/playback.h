@@ -1,8 +1,8 @@
 /* playback: sends requests at the times of a plan, whatever the answers do (open loop).
  *
  * Each request leaves at its intended time, by a timer of its own precision and not by the loop's
- * millisecond ticks; nothing waits for an answer. Latency is counted from the intended time, so that a
- * slow answer cannot hide the wait of those behind it (no coordinated omission).
+ * millisecond ticks; nothing waits for an answer. Latency is counted from the intended time, so
+ * that a slow answer cannot hide the wait of those behind it (no coordinated omission).
  *
  * At most in_flight_max are under way at once. Beyond that, requests are held back until one ends:
  * they are sent late, are marked, and their latency includes the wait. A result with held requests
@@ -10,8 +10,8 @@
  *
  *     READY -> IN_FLIGHT -> ENDED      all READY ones stay READY when the replay is stopped
  *
- * It stops by itself when failures_max calls in a row were neither answered nor refused by rate: there is
- * no endpoint there, or no longer.
+ * It stops by itself when failures_max calls in a row were neither answered nor refused by rate:
+ * there is no endpoint there, or no longer.
  *
  * Thread: loop. */
 #ifndef WEIR_MEASURE_PLAYBACK_H

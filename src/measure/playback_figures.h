@@ -1,6 +1,7 @@
 /* playback_figures: what the results of a replay come to, for each tenant and for all.
  *
- * Exact: percentiles are those of the sorted values (nearest rank), not of a histogram. Thread: any. */
+ * Exact: percentiles are those of the sorted values (nearest rank), not of a histogram. Thread:
+ * any. */
 #ifndef WEIR_MEASURE_PLAYBACK_FIGURES_H
 #define WEIR_MEASURE_PLAYBACK_FIGURES_H
 
@@ -38,7 +39,8 @@ struct weir_playback_reason {
     uint64_t hint_max_ns; /* 0: none had a hint */
 };
 #define WEIR_PLAYBACK_REASONS_MAX 4096
-/* reasons: malloc'ed, the caller's. *count rows, at most WEIR_PLAYBACK_REASONS_MAX. false: out of memory. */
+/* reasons: malloc'ed, the caller's. *count rows, at most WEIR_PLAYBACK_REASONS_MAX. false: out of
+ * memory. */
 WEIR_MUST_USE bool weir_playback_reasons(const struct weir_playback_item *items,
                                          const struct weir_playback_result *results, size_t count,
                                          struct weir_playback_reason **reasons,

@@ -2,12 +2,13 @@
  *
  * The words are common English ones of three letters: with the space before it each is one token to
  * every tokenizer in use and four bytes, so that n of them are 4n bytes for those that count bytes.
- * What an API puts around a message counts too: WEIR_PROMPT_FRAME_TOK of a wish are no words. Which word comes where depends on the seed alone; prompts of different seeds part
- * within a few words, so that no cache of prefixes serves one with another's work, except for the
- * shared_tok tokens at the front that depend on shared_seed alone.
+ * What an API puts around a message counts too: WEIR_PROMPT_FRAME_TOK of a wish are no words. Which
+ * word comes where depends on the seed alone; prompts of different seeds part within a few words,
+ * so that no cache of prefixes serves one with another's work, except for the shared_tok tokens at
+ * the front that depend on shared_seed alone.
  *
- * From WEIR_PROMPT_LEAD_TOK words on the prompt ends with a sentence that asks for a long answer, so
- * that a real model uses its output limit.
+ * From WEIR_PROMPT_LEAD_TOK words on the prompt ends with a sentence that asks for a long answer,
+ * so that a real model uses its output limit.
  *
  * Thread: any. */
 #ifndef WEIR_MEASURE_PROMPT_H

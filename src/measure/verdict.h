@@ -13,8 +13,8 @@
  * In order of arrival a client with 40 in flight takes 40 times what one with 1 gets, and both wait
  * alike: medians side by side show nothing there, medians alone and together do.
  *
- * What a client gets follows from Little's law: in flight / mean time, of which the share that ended
- * well. Thread: any. Nothing allocates. Source: docs/sweep.md, "Which failure is it?". */
+ * What a client gets follows from Little's law: in flight / mean time, of which the share that
+ * ended well. Thread: any. Nothing allocates. Source: docs/sweep.md, "Which failure is it?". */
 #ifndef WEIR_MEASURE_VERDICT_H
 #define WEIR_MEASURE_VERDICT_H
 

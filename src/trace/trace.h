@@ -11,10 +11,11 @@
  *              weir_trace_header
  *
  * Lines end in LF or CRLF and the last needs no end; a byte order mark and blank lines are passed
- * over, as are lines that begin with #; cells are quoted as in RFC 4180. Columns may stand in any order, and others beside them are
- * passed over. Reading stops at the first line that does not hold what its form says: a trace with
- * holes is another trace. Only a recording may have a row that a crash cut short, before its end or
- * before a new "#weir recording" line; such rows are counted and left out.
+ * over, as are lines that begin with #; cells are quoted as in RFC 4180. Columns may stand in any
+ * order, and others beside them are passed over. Reading stops at the first line that does not hold
+ * what its form says: a trace with holes is another trace. Only a recording may have a row that a
+ * crash cut short, before its end or before a new "#weir recording" line; such rows are counted and
+ * left out.
  *
  * The splitter is our own and not libcsv because this file also runs in the browser, where there is
  * neither libcsv nor an allocator.
@@ -100,8 +101,8 @@ struct weir_trace_reader;
 /* false: no more entries are wanted (the reader then stops with a problem that says so). */
 typedef bool weir_trace_entry_fn(void *ctx, const struct weir_trace_entry *entry);
 
-/* mem: zero, aligned to 16 bytes, the host's. scheduler: the run wanted of a file that holds several, kept
- * by pointer; NULL: the file must hold one. */
+/* mem: zero, aligned to 16 bytes, the host's. scheduler: the run wanted of a file that holds
+ * several, kept by pointer; NULL: the file must hold one. */
 size_t weir_trace_bytes(const struct weir_trace_limits *limits);
 struct weir_trace_reader *weir_trace_init(void *mem, size_t bytes,
                                           const struct weir_trace_limits *limits,
@@ -131,10 +132,10 @@ struct weir_trace_sizes {
     uint64_t requests, prompt_tok, output_tok;
 };
 
-/* Makes a trace fit to be sent again: a request that a recording says was refused, or gone before it
- * was sent, used no tokens, but would have. It gets what its tenant's finished ones used on average,
- * of all tenants where that has none. sizes: room for tenants_count, overwritten. Returns how many
- * requests were filled in so; without a finished request in the whole trace none is. */
+/* Makes a trace fit to be sent again: a request that a recording says was refused, or gone before
+ * it was sent, used no tokens, but would have. It gets what its tenant's finished ones used on
+ * average, of all tenants where that has none. sizes: room for tenants_count, overwritten. Returns
+ * how many requests were filled in so; without a finished request in the whole trace none is. */
 size_t weir_trace_fill(struct weir_trace_entry *entries, size_t count,
                        struct weir_trace_sizes *sizes, uint32_t tenants_count);
 

@@ -31,8 +31,8 @@ void weir_trace_free(struct weir_trace *trace);
 /* weir_trace_fill, before a trace is sent again. Without memory for it nothing is filled. */
 void weir_trace_fill_sizes(struct weir_trace *trace);
 
-/* One line about what a reader should know (unsorted rows, rows cut short, dropped, or filled); "" if there
- * is nothing to say. */
+/* One line about what a reader should know (unsorted rows, rows cut short, dropped, or filled); ""
+ * if there is nothing to say. */
 void weir_trace_remark(const struct weir_trace *trace, char *text, size_t text_bytes);
 
 #endif

@@ -100,7 +100,8 @@ struct trace_text {
 };
 void trace_text_add(struct trace_text *t, const char *text);
 void trace_text_number(struct trace_text *t, uint64_t number);
-/* Bytes of the control character at `at` (C0, DEL, or C1 in UTF-8, which terminals obey too); 0: none. */
+/* Bytes of the control character at `at` (C0, DEL, or C1 in UTF-8, which terminals obey too); 0:
+ * none. */
 size_t trace_control(const char *at);
 /* In quotes, cut short where long, without control characters. */
 void trace_text_cell(struct trace_text *t, const char *cell);

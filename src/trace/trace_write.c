@@ -7,8 +7,8 @@ static const enum trace_column write_columns[] = {
     COLUMN_LATENCY,   COLUMN_STATUS, COLUMN_REASON,     COLUMN_OUTCOME,
 };
 
-/* Where the next byte goes. Every line has a bound that its buffer holds (WEIR_TRACE_LINE_BYTES), so
- * nothing is checked on the way: a gateway writes one for each request. */
+/* Where the next byte goes. Every line has a bound that its buffer holds (WEIR_TRACE_LINE_BYTES),
+ * so nothing is checked on the way: a gateway writes one for each request. */
 struct trace_out {
     char *at;
 };
@@ -60,8 +60,8 @@ static void write_tok(struct trace_out *o, uint32_t tok)
     write_byte(o, ',');
 }
 
-/* A name that the reader takes: cut where it is long, blanks for control characters, UTF-8 or not at
- * all. Returns kept. */
+/* A name that the reader takes: cut where it is long, blanks for control characters, UTF-8 or not
+ * at all. Returns kept. */
 static const char *write_name_mend(const char *name, char kept[static WEIR_TRACE_NAME_BYTES])
 {
     size_t used = 0;
