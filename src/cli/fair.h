@@ -158,7 +158,6 @@ bool fair_is_broken(const struct fair_report *report);
 
 /* 1.75, 1,234 or 0.33 (at most two digits), from millionths. Returns out. */
 const char *fair_amount(uint64_t millionths, char out[static FAIR_AMOUNT_BYTES]);
-const char *fair_time(uint64_t ns, char out[static FAIR_AMOUNT_BYTES]);
 
 void fair_show(const struct fair_report *report);
 WEIR_MUST_USE bool fair_show_json(const struct fair_report *report);

@@ -22,7 +22,7 @@ const char *fair_amount(uint64_t millionths, char out[static FAIR_AMOUNT_BYTES])
     return out;
 }
 
-const char *fair_time(uint64_t ns, char out[static FAIR_AMOUNT_BYTES])
+static const char *time_text(uint64_t ns, char out[static FAIR_AMOUNT_BYTES])
 {
     char amount[FAIR_AMOUNT_BYTES];
     bool is_short = ns < 10 * WEIR_NS_PER_S;
@@ -139,7 +139,7 @@ static void print_items(const struct fair_setup *s, const struct fair_outcome *o
         const struct fair_step *step = &o->log.steps[i];
         const struct weir_fair_item *item = &o->plan->items[step->item];
         cli_table_add(&table, cli_amount((int64_t)step->dispatches, number));
-        cli_table_add(&table, fair_time(step->at_ns, text));
+        cli_table_add(&table, time_text(step->at_ns, text));
         cli_table_add(&table, s->tenants[item->tenant].name);
         cli_table_add(&table,
                       fair_amount(weir_fair_work_uwork(item->input_tok, item->output_tok), text));
@@ -194,7 +194,6 @@ static void print_tenants(const struct fair_setup *s, const struct weir_fair_res
 
 static bool is_shown(enum weir_fair_count count, const struct weir_fair_gap *gap)
 {
-
     return gap->is_bounded || count == WEIR_FAIR_DISPATCHED;
 }
 
@@ -248,8 +247,8 @@ static void gap_cells(struct cli_table *table, const struct fair_report *r,
              (unsigned long long)gap->to.dispatches);
     cli_table_add(table, text);
     char from[FAIR_AMOUNT_BYTES], to[FAIR_AMOUNT_BYTES];
-    fair_time(gap->from.at_ns, from);
-    fair_time(gap->to.at_ns, to);
+    time_text(gap->from.at_ns, from);
+    time_text(gap->to.at_ns, to);
     if (gap->to.at_ns == 0)
         snprintf(text, sizeof text, "at the start");
     else if (gap->to.at_ns == gap->from.at_ns)

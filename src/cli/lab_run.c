@@ -28,11 +28,6 @@ void lab_run_catch_interrupts(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-bool lab_run_is_interrupted(void)
-{
-    return interrupts > 0;
-}
-
 /* ---- what ended ---- */
 
 struct collector {
@@ -127,7 +122,7 @@ bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t s
         start_recording(&collector);
     uint64_t until_ns = 0;
     bool goes_on = true;
-    while (goes_on && !lab_run_is_interrupted() && !collector.fault) {
+    while (goes_on && interrupts == 0 && !collector.fault) {
         until_ns += WEIR_NS_PER_S;
         goes_on = weir_lab_run(lab, until_ns);
         if (what)

@@ -20,8 +20,6 @@ struct lab_run {
 
 /* The first Ctrl-C from here on stops runs, the second ends the process with status 130. */
 void lab_run_catch_interrupts(void);
-/* Whether there was one. */
-bool lab_run_is_interrupted(void);
 
 /* what: shown on a terminal while it takes long; NULL: nothing is. record: each request that ends
  * is written there as a line of a recording, whose head is written too; NULL: not.

@@ -150,7 +150,6 @@ struct weir_lab {
     uint32_t requests_now;
     uint32_t senders_now; /* tenants, users and the trace, as long as they will send again */
     struct lab_user *users;
-    uint32_t user_count;
     size_t trace_next;
     struct weir_heap timers;
     struct lab_timers at;
