@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -154,9 +155,19 @@ static bool read_words(const struct cli_args *args, struct replay_wish *wish)
     return true;
 }
 
+/* What there are descriptors for, where they are few. */
+static uint64_t in_flight_default(void)
+{
+    struct rlimit limit;
+    const rlim_t beside = 128;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= IN_FLIGHT_DEFAULT + beside)
+        return IN_FLIGHT_DEFAULT;
+    return limit.rlim_max > 2 * beside ? limit.rlim_max - beside : beside;
+}
+
 static bool read_wish(const struct cli_args *args, struct replay_wish *wish, enum weir_api *api)
 {
-    uint64_t in_flight = IN_FLIGHT_DEFAULT, failures = FAILURES_DEFAULT;
+    uint64_t in_flight = in_flight_default(), failures = FAILURES_DEFAULT;
     if (args->words_count < 2) {
         fputs(
             "weir replay: give a trace and a URL: weir replay traffic.csv http://127.0.0.1:8765\n",
