@@ -23,14 +23,6 @@ void trace_text_number(struct trace_text *t, uint64_t number)
     trace_text_add(t, digits + at);
 }
 
-size_t trace_control(const char *at)
-{
-    const unsigned char *byte = (const unsigned char *)at;
-    if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0)
-        return 2;
-    return byte[0] < ' ' || byte[0] == 0x7f;
-}
-
 void trace_text_cell(struct trace_text *t, const char *cell)
 {
     char shown[CELL_SHOWN_BYTES + 4];

@@ -102,7 +102,13 @@ void trace_text_add(struct trace_text *t, const char *text);
 void trace_text_number(struct trace_text *t, uint64_t number);
 /* Bytes of the control character at `at` (C0, DEL, or C1 in UTF-8, which terminals obey too); 0:
  * none. */
-size_t trace_control(const char *at);
+static inline size_t trace_control(const char *at)
+{
+    const unsigned char *byte = (const unsigned char *)at;
+    if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0)
+        return 2;
+    return byte[0] < ' ' || byte[0] == 0x7f;
+}
 /* In quotes, cut short where long, without control characters. */
 void trace_text_cell(struct trace_text *t, const char *cell);
 /* Starts the problem's sentence, of the row at hand. */
