@@ -144,7 +144,10 @@ static void prompt__seeds__decide_the_words_and_shared_ones_the_front(void **sta
     size_t same = 0;
     while (one[same] == other[same])
         same++;
-    size_t front = (size_t)(strstr(one, "\"prompt\":\"") - one) + strlen("\"prompt\":\"");
+    static const char key[] = "\"prompt\":\"";
+    const char *at = memmem(one, bytes, key, strlen(key));
+    CHECK(at != NULL);
+    size_t front = (size_t)(at - one) + strlen(key);
     CHECK_MSG(same >= front + 400 && same < front + 400 + 5 * 4, "%zu, %zu", same, front);
     wish.shared_tok = 4000; /* more than there is: all of it */
     free(other);

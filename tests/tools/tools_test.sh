@@ -99,6 +99,16 @@ count meson "$scratch/log.json" "$scratch/counts"
 [ "$(cat "$scratch/counts")" = "3 2 1" ]
 claim count__cases_crashes_and_skips__are_each_counted $?
 
+cat >"$scratch/log.json" <<'LOG'
+{"name": "a", "stdout": "1..2\nok 1 - x\nnot ok 2 - y\n", "result": "EXPECTEDFAIL", "returncode": 1}
+{"name": "b", "stdout": "1..1\nok 1 - x\n", "result": "UNEXPECTEDPASS", "returncode": 0}
+LOG
+: >"$scratch/counts"
+count meson "$scratch/log.json" "$scratch/counts"
+[ "$(cat "$scratch/counts")" = "2 1 0" ]
+claim count__what_must_fail__passes_by_failing $?
+
+printf '3 2 1\n' >"$scratch/counts"
 count sum "$scratch/counts"
 [ $? = 1 ] && [ "$(tail -n 1 "$scratch/said")" = "3 passed, 2 failed, 1 skipped" ]
 claim count__a_failure__is_the_status $?
