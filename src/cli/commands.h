@@ -16,6 +16,7 @@ int cli_key(int argc, char **argv);
 int cli_lab(int argc, char **argv);
 int cli_ledger(int argc, char **argv);
 int cli_replay(int argc, char **argv);
+int cli_sweep(int argc, char **argv);
 
 /* Prints every problem as file:line:column: text. */
 void cli_print_problems(const struct weir_config_problems *problems);

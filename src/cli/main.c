@@ -20,6 +20,7 @@ static const struct {
     {"check", cli_check, "validate a configuration and print what would be in force"},
     {"key", cli_key, "make, list and revoke weir keys"},
     {"ledger", cli_ledger, "show, change and check the budgets"},
+    {"sweep", cli_sweep, "measure how an endpoint behaves as more is in flight"},
     {"fair", cli_fair, "prove offline how far a scheduler is from fair"},
     {"lab", cli_lab, "run a setup against synthetic or recorded traffic, in simulated time"},
     {"replay", cli_replay, "send recorded traffic to an endpoint, at its own times"},
