@@ -1,15 +1,13 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/lab_show.h"
+#include "cli/record_file.h"
 #include "cli/text.h"
 #include "gateway/config_value.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { SEEDS_MAX = 10000 };
 
@@ -205,41 +203,6 @@ static void release(struct prepared *prepared)
 
 /* ---- one run ---- */
 
-/* Whether something is there that is no recording: a setup, a trace. */
-static bool holds_something_else(const char *path)
-{
-    static const char first[] = "#weir recording ";
-    char have[sizeof first - 1];
-    struct stat about;
-    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0)
-        return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t bytes = fd < 0 ? 0 : read(fd, have, sizeof have);
-    if (fd >= 0)
-        close(fd);
-    return bytes != (ssize_t)sizeof have || memcmp(have, first, sizeof have) != 0;
-}
-
-/* Opened before the run: a place that cannot be written is told at once. */
-static FILE *open_record(const char *path)
-{
-    if (holds_something_else(path)) {
-        fprintf(stderr,
-                "weir lab: --record: %s is there, and is not a recording of weir; name another "
-                "file, or remove it\n",
-                path);
-        return NULL;
-    }
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!file) {
-        fprintf(stderr, "weir lab: %s cannot be written: %s\n", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-    }
-    return file;
-}
-
 static int show_run(const struct wish *wish, const struct lab_setup *setup,
                     const struct lab_run *run)
 {
@@ -265,7 +228,8 @@ static int run_once(const struct wish *wish)
     int status = CLI_USAGE_STATUS;
     const char *word = wish->args->words_count ? wish->args->words[0] : NULL;
     if (prepare(wish, word, NULL, &prepared)) {
-        bool is_run = (!wish->record || (record = open_record(wish->record))) &&
+        bool is_run = (!wish->record || (record = cli_record_open("weir lab", wish->record,
+                                                                  value(wish, "--trace")))) &&
                       lab_run_seed(&run, &prepared.setup, wish->seed, prepared.setup.name, record);
         status = is_run ? show_run(wish, &prepared.setup, &run) : CLI_FAULT_STATUS;
     }

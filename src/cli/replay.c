@@ -3,6 +3,7 @@
 
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/record_file.h"
 #include "cli/text.h"
 #include "gateway/config_value.h"
 #include "measure/prompt.h"
@@ -315,14 +316,11 @@ static void run_close(struct run *run)
 
 /* ---- the outcome ---- */
 
-static bool write_file(const struct replay_outcome *o, const char *path, const char *what,
-                       bool (*write)(const struct replay_outcome *o, FILE *out))
+/* Ends a file of the outcome, which writing was fine or was not. */
+static bool end_file(FILE *out, bool fine, const char *what, const char *path)
 {
-    bool is_stdout = strcmp(path, "-") == 0;
-    FILE *out = is_stdout ? stdout : fopen(path, "w");
-    bool fine = out && write(o, out);
     int fault = errno;
-    if (out && !is_stdout && fclose(out) != 0 && fine) {
+    if (out && out != stdout && fclose(out) != 0 && fine) {
         fine = false;
         fault = errno;
     }
@@ -332,7 +330,8 @@ static bool write_file(const struct replay_outcome *o, const char *path, const c
     return fine;
 }
 
-static bool show(const struct replay_outcome *o)
+/* record: NULL: none; closed here. */
+static bool show(const struct replay_outcome *o, FILE *record)
 {
     const struct replay_wish *wish = o->wish;
     bool has_stdout = wish->svg && strcmp(wish->svg, "-") == 0;
@@ -342,10 +341,12 @@ static bool show(const struct replay_outcome *o)
                                : replay_show_table(o);
     if (!fine)
         fputs("weir replay: out of memory for the result\n", stderr);
-    if (wish->record)
-        fine &= write_file(o, wish->record, "recording", replay_record);
-    if (wish->svg)
-        fine &= write_file(o, wish->svg, "picture", replay_draw);
+    if (record)
+        fine &= end_file(record, replay_record(o, record), "recording", wish->record);
+    if (wish->svg) {
+        FILE *svg = has_stdout ? stdout : fopen(wish->svg, "w");
+        fine &= end_file(svg, svg && replay_draw(o, svg), "picture", wish->svg);
+    }
     return fine;
 }
 
@@ -405,7 +406,8 @@ static int64_t unix_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static int replay_run(const struct replay_wish *wish, const struct replay_plan *plan)
+/* record: closed here. */
+static int replay_run(const struct replay_wish *wish, const struct replay_plan *plan, FILE *record)
 {
     struct run run;
     struct replay_outcome o = {.wish = wish, .plan = plan, .began_us = unix_us()};
@@ -427,13 +429,16 @@ static int replay_run(const struct replay_wish *wish, const struct replay_plan *
         if (!fits) {
             fputs("weir replay: out of memory for the result\n", stderr);
         } else {
-            bool fine = show(&o);
+            bool fine = show(&o, record);
+            record = NULL;
             fflush(stdout);
             status = judge(&o);
             status = fine ? status : CLI_FAULT_STATUS;
         }
     }
     run_close(&run);
+    if (record)
+        fclose(record);
     free(o.figures);
     free(o.reasons);
     return status;
@@ -458,16 +463,15 @@ static void say_plan(const struct replay_plan *plan)
 }
 
 /* A file that cannot be written is said before anything is sent. */
-static bool check_file(const char *path)
+static bool open_files(const struct replay_wish *wish, FILE **record)
 {
-    if (!path || strcmp(path, "-") == 0)
-        return true;
-    FILE *file = fopen(path, "a");
-    if (file)
-        fclose(file);
-    else
-        fprintf(stderr, "weir replay: %s cannot be written: %s\n", path, strerror(errno));
-    return file != NULL;
+    if (wish->svg && strcmp(wish->svg, "-") != 0) {
+        FILE *file = fopen(wish->svg, "a");
+        if (!end_file(file, file != NULL, "picture", wish->svg))
+            return false;
+    }
+    return !wish->record ||
+           (*record = cli_record_open("weir replay", wish->record, wish->trace)) != NULL;
 }
 
 int cli_replay(int argc, char **argv)
@@ -475,6 +479,7 @@ int cli_replay(int argc, char **argv)
     struct cli_args args;
     struct replay_wish wish;
     struct replay_plan plan;
+    FILE *record = NULL;
     enum weir_api api;
     enum cli_parsed parsed = cli_parse(&replay_command, argc, argv, &args);
     if (parsed != CLI_GO)
@@ -488,8 +493,8 @@ int cli_replay(int argc, char **argv)
         say_plan(&plan);
         if (wish.is_dry)
             status = CLI_DONE_STATUS;
-        else if (check_file(wish.svg) && check_file(wish.record))
-            status = replay_run(&wish, &plan);
+        else if (open_files(&wish, &record))
+            status = replay_run(&wish, &plan, record);
     }
     replay_plan_free(&plan);
     return status;

@@ -126,7 +126,9 @@ void weir_request_refuse(struct weir_request *r, const struct weir_refused *refu
     char id[WEIR_REQUEST_ID_BYTES];
     weir_request_id(r, id);
     char headers[REFUSE_HEADER_BYTES];
-    int n = snprintf(headers, sizeof headers, "weir-source: gateway\r\n%s: %s\r\n",
+    /* Anthropic's error bodies have no code: the header says it in either dialect. */
+    int n = snprintf(headers, sizeof headers,
+                     "weir-source: gateway\r\nweir-reason: %s\r\n%s: %s\r\n", row->code,
                      r->dialect == WEIR_DIALECT_ANTHROPIC ? "request-id" : "x-request-id", id);
     size_t used = (size_t)n;
     used += refuse_hint(headers + used, sizeof headers - used, &told, repeat);

@@ -64,6 +64,7 @@ static bool load_head_make(struct load_key *key, const struct weir_endpoint *e)
         weir_http_write_header_text(&out, "authorization", bearer);
     }
     weir_http_write_raw(&out, WEIR_SLICE("content-length: "));
+    explicit_bzero(bearer, key_bytes + sizeof "Bearer ");
     free(bearer);
     key->head = (struct weir_slice){buffer, out.used};
     return weir_http_out_ok(&out);
@@ -187,10 +188,14 @@ void weir_load_destroy(struct weir_load *load)
     weir_target_destroy(load->target);
     weir_client_destroy(load->client);
     for (uint32_t i = 0; load->keys && i < load->keys_count; i++) {
-        if (load->keys[i].text)
-            explicit_bzero(load->keys[i].text, strlen(load->keys[i].text));
-        free(load->keys[i].text);
-        free((char *)(uintptr_t)load->keys[i].head.at);
+        struct load_key *key = &load->keys[i];
+        char *head = (char *)(uintptr_t)key->head.at;
+        if (key->text)
+            explicit_bzero(key->text, strlen(key->text));
+        if (head)
+            explicit_bzero(head, key->head.bytes);
+        free(key->text);
+        free(head);
     }
     free(load->keys);
     free(load->calls);

@@ -55,26 +55,36 @@ static bool load_is_limit_header(struct weir_slice name)
            load_begins_caseless(name, WEIR_SLICE("ratelimit"));
 }
 
-/* Reads hints and limits; *advertised is written anew by the first limit of a head. */
+/* Adds "name: value" to what was advertised, in printable ASCII; nothing of a line that repeats the key. */
+static size_t load_advertise(struct load_call *c, size_t used, struct weir_slice name,
+                             struct weir_slice value)
+{
+    char line[WEIR_LOAD_DETAIL_BYTES];
+    char *advertised = c->load->advertised;
+    int n = snprintf(line, sizeof line, "%.*s: %.*s", (int)name.bytes, name.at, (int)value.bytes,
+                     value.at);
+    for (char *at = line; *at; at++)
+        if (*at < ' ' || *at >= 0x7f)
+            *at = '?';
+    bool fits = n > 0 && (size_t)n < sizeof line && (size_t)n + 2 <= WEIR_LOAD_LIMITS_BYTES - used;
+    if (!fits || load_shows_key(c, line))
+        return used;
+    memcpy(advertised + used, line, (size_t)n);
+    memcpy(advertised + used + n, "\n", 2);
+    return used + (size_t)n + 1;
+}
+
+/* Reads hints and limits; what was advertised is written anew by the first limit of a head. */
 static void load_head_hints(struct load_call *c, const struct weir_http_head *head)
 {
-    struct weir_load *load = c->load;
     size_t used = 0;
     weir_hints_init(&c->hints);
     for (uint32_t i = 0; i < head->header_count; i++) {
         struct weir_slice name = weir_http_header_name(head, i);
         struct weir_slice value = weir_http_header_value(head, i);
         weir_hints_header(&c->hints, name.at, name.bytes, value.at, value.bytes);
-        if (!load_is_limit_header(name) ||
-            used + name.bytes + value.bytes + 4 > sizeof load->advertised)
-            continue;
-        size_t from = used;
-        used +=
-            (size_t)snprintf(load->advertised + used, sizeof load->advertised - used,
-                             "%.*s: %.*s\n", (int)name.bytes, name.at, (int)value.bytes, value.at);
-        for (; from + 1 < used; from++) /* the last byte is the line's end */
-            if (load->advertised[from] < ' ' || load->advertised[from] >= 0x7f)
-                load->advertised[from] = '?';
+        if (load_is_limit_header(name))
+            used = load_advertise(c, used, name, value);
     }
 }
 
@@ -100,6 +110,9 @@ static void load_on_head(void *ctx, const struct weir_http_head *head)
     c->is_coded = coding.bytes > 0 && !weir_slice_equal_caseless(coding, WEIR_SLICE("identity"));
     if (location.bytes > 0)
         load_copy_said(c, c->location, sizeof c->location, location);
+    if (r->from_gateway) /* not every dialect's error body has a code */
+        load_copy_said(c, r->code, sizeof r->code,
+                       weir_http_value_by_text(head, WEIR_SLICE("weir-reason")));
     load_head_hints(c, head);
     weir_usage_init(&c->usage, c->load->endpoint.api, r->is_stream);
 }
@@ -220,7 +233,7 @@ static void load_read_usage(struct load_call *c)
     r->output_tok = seen->output_total_tok;
     r->events = seen->events;
     const char *code = seen->error_code[0] ? seen->error_code : seen->error_type;
-    if (seen->error || r->status >= 400)
+    if (!r->code[0] && (seen->error || r->status >= 400))
         load_copy_said(c, r->code, sizeof r->code, weir_slice_of(code));
 }
 

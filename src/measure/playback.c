@@ -118,7 +118,7 @@ static bool playback_begin(struct weir_playback *r, size_t index)
     const struct weir_load_ask ask = {.body = flight->body,
                                       .body_bytes = body_bytes,
                                       .key_index = item->key,
-                                      .intended_ns = r->start_ns + item->arrival_ns,
+                                      .intended_ns = weir_add_sat_u64(r->start_ns, item->arrival_ns),
                                       .user = flight};
     if (!weir_load_begin(r->load, &ask)) {
         free(flight);
@@ -137,7 +137,7 @@ static bool playback_begin(struct weir_playback *r, size_t index)
 
 static void playback_alarm_set(struct weir_playback *r)
 {
-    uint64_t due_ns = r->start_ns + r->items[r->next].arrival_ns;
+    uint64_t due_ns = weir_add_sat_u64(r->start_ns, r->items[r->next].arrival_ns);
     const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due_ns / WEIR_NS_PER_S),
                                                  .tv_nsec = (long)(due_ns % WEIR_NS_PER_S)}};
     if (timerfd_settime(r->alarm.fd, TFD_TIMER_ABSTIME, &when, NULL) != 0)

@@ -8,42 +8,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include "run.h"
 #include "trace/trace_file.h"
 
 #define KEY "wk_this-is-a-secret-0123456789"
 
-static char out[1 << 20]; /* what the last run printed */
-
-/* Runs a shell line with $W the program, $D a folder, $T the test data, $P the mock's port. */
-static int run(const char *line)
-{
-    FILE *pipe = popen(line, "r");
-    CHECK(pipe);
-    size_t used = fread(out, 1, sizeof out - 1, pipe);
-    out[used] = '\0';
-    int status = pclose(pipe);
-    CHECK_MSG(WIFEXITED(status), "%.300s", line);
-    return WEXITSTATUS(status);
-}
-
 static int setup(void **state)
 {
-    static char dir[64];
-    (void)state;
-    strcpy(dir, "/tmp/weir-replay-XXXXXX");
-    if (!mkdtemp(dir) || !getenv("WEIR_BIN") || !getenv("WEIR_TEST_DATA"))
-        return -1;
-    return setenv("D", dir, 1) || setenv("W", getenv("WEIR_BIN"), 1) ||
-           setenv("T", getenv("WEIR_TEST_DATA"), 1) || setenv("WEIR_STATE", dir, 1) ||
-           setenv("KEY", KEY, 1) || setenv("EMPTY", "", 1);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return system("rm -rf \"$D\"");
+    return run_setup(state) || setenv("KEY", KEY, 1) || setenv("EMPTY", "", 1);
 }
 
 static struct mock_child mock_start(const struct weir_mock_config *config)
@@ -104,7 +77,7 @@ static const struct {
     {"printf 'arrival_s,tenant,prompt_tokens,output_tokens\\n0,a,3000000,1\\n' > $D/long.csv; $W "
      "replay "
      "$D/long.csv" DRY,
-     2, "request 1 of $D/long.csv has a prompt of 3000000 tokens; at most 2000000 can be sent"},
+     2, "long.csv has a prompt of 3000000 tokens; at most 2000000 can be sent"},
     {"$W replay $T/traces/arena27.csv --speed 0" DRY, 2,
      "--speed must be a number from 0.001 to 1000"},
     {"$W replay $T/traces/arena27.csv --speed fast" DRY, 2, "not 'fast'"},
@@ -135,6 +108,14 @@ static const struct {
      "x.svg cannot be written: No such file"},
     {"$W replay $T/traces/arena27.csv http://h --model m --record $D/none/x.csv 2>&1", 2,
      "x.csv cannot be written: No such file"},
+    {"echo precious > $D/notes; $W replay $T/traces/arena27.csv http://h --model m --record "
+     "$D/notes 2>&1; "
+     "cat $D/notes",
+     0, "precious"},
+    {"cp $T/traces/recording.csv $D/r.csv; $W replay $D/r.csv http://127.0.0.1:1 --model m "
+     "--record $D/r.csv 2>&1; "
+     "cmp $D/r.csv $T/traces/recording.csv",
+     0, "r.csv is the trace that is read"},
     {"$W replay $T/traces/arena27.csv https://h --model m --ca $D/none.pem 2>&1", 2, "none.pem"},
     /* Nobody there. */
     {"$W replay $T/traces/arena27.csv http://127.0.0.1:1 --model m --speed 1000 2>&1", 3,
@@ -154,17 +135,10 @@ static void replay__each_command_line__says_what_it_must(void **state)
 {
     (void)state;
     for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
-        char said[300], *folder;
         int status = run(rows[i].line);
-        CHECK_MSG(status == rows[i].status, "%s: %d, %.200s", rows[i].line, status, out);
-        snprintf(said, sizeof said, "%s", rows[i].said);
-        if ((folder = strstr(said, "$D")) != NULL) {
-            char rest[300];
-            snprintf(rest, sizeof rest, "%s", folder + 2);
-            snprintf(folder, sizeof said - (size_t)(folder - said), "%s%s", getenv("D"), rest);
-        }
-        CHECK_MSG(strstr(out, said), "%.200s: %.300s", rows[i].line, out);
-        CHECK(!strstr(out, KEY) && !strstr(out, "sk-secret"));
+        CHECK_MSG(status == rows[i].status, "%s: %d, %.200s", rows[i].line, status, run_out);
+        CHECK_MSG(strstr(run_out, rows[i].said), "%.200s: %.300s", rows[i].line, run_out);
+        CHECK(!strstr(run_out, KEY) && !strstr(run_out, "sk-secret"));
     }
 }
 
@@ -208,10 +182,11 @@ static void replay__each_fault__ends_with_what_it_is_and_a_status(void **state)
             "--key-env KEY %s %s 2>&1",
             strstr(faults[i].flags, "--failures") ? "" : "--failures 8", faults[i].flags);
         int status = run(line);
-        CHECK_MSG(status == faults[i].status, "%s: %d: %.900s", faults[i].fault, status, out);
-        CHECK_MSG(strstr(out, faults[i].said), "%s: %s", faults[i].fault, out);
-        CHECK_MSG(strstr(out, "Refused and failed:") && strstr(out, "\nall "), "%s", out);
-        CHECK(!strstr(out, KEY));
+        CHECK_MSG(status == faults[i].status, "%s: %d: %.900s", faults[i].fault, status, run_out);
+        CHECK_MSG(strstr(run_out, faults[i].said), "%s: %s", faults[i].fault, run_out);
+        CHECK_MSG(strstr(run_out, "Refused and failed:") && strstr(run_out, "\nall "), "%s",
+                  run_out);
+        CHECK(!strstr(run_out, KEY));
         mock_child_stop(&mock);
     }
     struct weir_mock_config config = weir_mock_config_default();
@@ -220,7 +195,7 @@ static void replay__each_fault__ends_with_what_it_is_and_a_status(void **state)
                   "--limit 30 "
                   "--failures 8 2>&1"),
               3);
-    CHECK_MSG(strstr(out, " x TLS: TLS with 127.0.0.1"), "%s", out);
+    CHECK_MSG(strstr(run_out, " x TLS: TLS with 127.0.0.1"), "%s", run_out);
     mock_child_stop(&mock);
 }
 
@@ -238,25 +213,27 @@ static void replay__an_endpoint_that_answers__is_shown_in_every_form(void **stat
                   "--limit 100 "
                   "--key-env KEY --note 'limit: 5/s' --svg $D/a.svg --record $D/a.csv 2>&1"),
               0);
-    CHECK_MSG(strstr(out, "100 of 100 requests sent") && strstr(out, "limit: 5/s"), "%s", out);
-    CHECK(!strstr(out, KEY) && !strstr(out, "Refused and failed"));
+    CHECK_MSG(strstr(run_out, "100 of 100 requests sent") && strstr(run_out, "limit: 5/s"), "%s",
+              run_out);
+    CHECK(!strstr(run_out, KEY) && !strstr(run_out, "Refused and failed"));
     CHECK_INT(run("head -c 300 $D/a.svg; tail -c 20 $D/a.svg"), 0);
-    CHECK_MSG(strstr(out, "<svg") && strstr(out, "</svg>"), "%s", out);
+    CHECK_MSG(strstr(run_out, "<svg") && strstr(run_out, "</svg>"), "%s", run_out);
     CHECK_INT(run("$W lab $T/traces/arena.yaml --trace $D/a.csv 2>&1"),
               0); /* a recording is a trace */
     CHECK_INT(run("$W replay $T/traces/arena27.csv http://127.0.0.1:$P --model m --speed 1000 "
                   "--limit 100 "
                   "--key-env KEY --csv 2>/dev/null | sed -n '1p;$p'"),
               0);
-    CHECK_MSG(strncmp(out, "tenant,planned,sent,ok,refused,failed,held,latency_p50_s,", 57) == 0,
-              "%s", out);
-    CHECK_MSG(strstr(out, "\nall,100,100,100,0,0,0,0."), "%s", out);
+    CHECK_MSG(strncmp(run_out, "tenant,planned,sent,ok,refused,failed,held,latency_p50_s,", 57) ==
+                  0,
+              "%s", run_out);
+    CHECK_MSG(strstr(run_out, "\nall,100,100,100,0,0,0,0."), "%s", run_out);
     CHECK_INT(run("$W replay $T/traces/arena27.csv http://127.0.0.1:$P --model m --speed 1000 "
                   "--limit 100 "
                   "--key-env KEY --max-in-flight 2 --json 2>/dev/null"),
               0);
-    json_t *root = json_loads(out, 0, NULL);
-    CHECK_MSG(root, "%.300s", out);
+    json_t *root = json_loads(run_out, 0, NULL);
+    CHECK_MSG(root, "%.300s", run_out);
     CHECK_STR(json_string_value(json_object_get(root, "end")), "done");
     CHECK_INT(json_integer_value(json_object_get(json_object_get(root, "all"), "ok")), 100);
     CHECK_INT(json_integer_value(json_object_get(root, "in_flight_peak")), 2);
@@ -279,22 +256,23 @@ static void replay__stopped_by_ctrl_c__leaves_a_partial_result(void **state)
         "$D/stopped.csv 2>&1",
         "r");
     CHECK(pipe);
-    CHECK(fgets(out, sizeof out, pipe));
-    pid_t pid = (pid_t)atol(out);
+    CHECK(fgets(run_out, sizeof run_out, pipe));
+    pid_t pid = (pid_t)atol(run_out);
     CHECK(pid > 1);
-    CHECK(fgets(out, sizeof out,
+    CHECK(fgets(run_out, sizeof run_out,
                 pipe)); /* the plan is said: from here on a signal stops the sending */
-    CHECK_MSG(strstr(out, "1,500 requests"), "%s", out);
+    CHECK_MSG(strstr(run_out, "1,500 requests"), "%s", run_out);
     CHECK(kill(pid, SIGINT) == 0);
-    size_t used = fread(out, 1, sizeof out - 1, pipe);
-    out[used] = '\0';
+    size_t used = fread(run_out, 1, sizeof run_out - 1, pipe);
+    run_out[used] = '\0';
     int status = pclose(pipe);
     CHECK(WIFEXITED(status));
     CHECK_INT(WEXITSTATUS(status), 1);
-    CHECK_MSG(strstr(out, "the result is a partial one") && strstr(out, "of 1,500 requests sent"),
-              "%s", out);
+    CHECK_MSG(strstr(run_out, "the result is a partial one") &&
+                  strstr(run_out, "of 1,500 requests sent"),
+              "%s", run_out);
     CHECK_INT(run("head -1 $D/stopped.csv"), 0);
-    CHECK(strstr(out, "#weir recording 1 began "));
+    CHECK(strstr(run_out, "#weir recording 1 began "));
     mock_child_stop(&mock);
 }
 
@@ -320,11 +298,11 @@ static struct gateway gateway_start(const char *name)
              name);
     g.pipe = popen(line, "r");
     CHECK(g.pipe);
-    CHECK(fgets(out, sizeof out, g.pipe));
-    g.pid = (pid_t)atol(out);
+    CHECK(fgets(run_out, sizeof run_out, g.pipe));
+    g.pid = (pid_t)atol(run_out);
     do
-        CHECK_MSG(fgets(out, sizeof out, g.pipe), "the gateway does not start");
-    while (!(at = strstr(out, "serves http://")));
+        CHECK_MSG(fgets(run_out, sizeof run_out, g.pipe), "the gateway does not start");
+    while (!(at = strstr(run_out, "serves http://")));
     at += strlen("serves ");
     at[strcspn(at, " \n")] = '\0';
     setenv("G", at, 1);
@@ -334,7 +312,7 @@ static struct gateway gateway_start(const char *name)
 static void gateway_stop(struct gateway *g)
 {
     CHECK(kill(g->pid, SIGTERM) == 0);
-    while (fgets(out, sizeof out, g->pipe))
+    while (fgets(run_out, sizeof run_out, g->pipe))
         continue;
     int status = pclose(g->pipe);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -400,18 +378,18 @@ static void replay__a_gateways_recording_sent_again__is_recorded_as_it_was(void 
                   "\"bob\", "
                   "50 + i, 2 + i / 5}' > $D/sent.csv; wc -l < $D/sent.csv"),
               0);
-    CHECK_STR(out, "61\n");
+    CHECK_STR(run_out, "61\n");
     for (int i = 0; i < 2; i++) {
         CHECK_INT(run(i ? "$W key new bob --json" : "$W key new ada --json"), 0);
-        char *key = strstr(out, "\"wk_");
-        CHECK_MSG(key, "%s", out);
+        char *key = strstr(run_out, "\"wk_");
+        CHECK_MSG(key, "%s", run_out);
         key[1 + strcspn(key + 1, "\"")] = '\0';
         setenv(i ? "BOB" : "ADA", key + 1, 1);
     }
     struct gateway g = gateway_start("first.csv");
     CHECK_INT(run("$W replay $D/sent.csv $G --model m" PLAY " 2>&1"), 0);
-    CHECK_MSG(strstr(out, "rate_limit_exceeded  weir"), "%s", out);
-    CHECK(!strstr(out, getenv("ADA")) && !strstr(out, getenv("BOB")));
+    CHECK_MSG(strstr(run_out, "rate_limit_exceeded  weir"), "%s", run_out);
+    CHECK(!strstr(run_out, getenv("ADA")) && !strstr(run_out, getenv("BOB")));
     gateway_stop(&g);
     g = gateway_start("second.csv");
     CHECK_INT(run("$W replay $D/first.csv $G --record $D/client.csv" PLAY " 2>&1"), 0);
@@ -444,6 +422,15 @@ static void replay__a_gateways_recording_sent_again__is_recorded_as_it_was(void 
     /* What the client wrote is what its gateway wrote; the lane it had from the trace. */
     compare(&second, &client, 500 * WEIR_NS_PER_MS);
     CHECK_INT(run("$W lab $D/weir.yaml --trace $D/client.csv 2>&1"), 0);
+    /* Anthropic's errors have no code of their own: the reason is in the head. */
+    g = gateway_start("third.csv");
+    CHECK_INT(run("$W replay $D/sent.csv $G --api messages --speed 100 --limit 40 --model m" PLAY
+                  " 2>&1"),
+              0);
+    CHECK_MSG(strstr(run_out, "rate_limit_exceeded  weir"), "%s", run_out);
+    gateway_stop(&g);
+    CHECK_INT(run("stat -c %a $D/client.csv"), 0);
+    CHECK_STR(run_out, "600\n");
     weir_trace_free(&sent);
     weir_trace_free(&first);
     weir_trace_free(&second);
@@ -460,5 +447,5 @@ int main(void)
         cmocka_unit_test(replay__stopped_by_ctrl_c__leaves_a_partial_result),
         cmocka_unit_test(replay__a_gateways_recording_sent_again__is_recorded_as_it_was),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, run_teardown);
 }

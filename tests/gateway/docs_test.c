@@ -52,7 +52,8 @@ static void docs__refusals__are_those_of_the_table(void **state)
     int n = snprintf(text, sizeof text,
                      "# Refusals\n\nEvery \"no\" of the gateway's own, in the shape of the API "
                      "that was called, with `weir-source: "
-                     "gateway` and a\nrequest id. Repeat \"after the hint\": up to 60 s it is sent "
+                     "gateway`, its code\nin `weir-reason`, and a request id. Repeat \"after the "
+                     "hint\": up to 60 s it is sent "
                      "as `retry-after` (whole seconds, "
                      "rounded up) and\n`retry-after-ms`; a longer one as the true `retry-after` "
                      "with `x-should-retry: false`. "

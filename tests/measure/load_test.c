@@ -353,11 +353,16 @@ static const struct {
     {"HTTP/1.1 429 Too Many Requests\r\nweir-source: gateway\r\nretry-after: 1\r\ncontent-length: "
      "31\r\n\r\n{\"error\":{\"code\":\"queue_full\"}} ",
      WEIR_LOAD_429, "status 429 queue_full from a weir gateway", "queue_full", "", true},
-    {JSON_OK "x-ratelimit-limit-requests: 60\r\nX-RateLimit-Remaining-Requests: 59\r\n"
+    {"HTTP/1.1 429 Too Many Requests\r\nweir-source: gateway\r\nweir-reason: "
+     "budget_busy\r\ncontent-length: "
+     "31\r\n\r\n{\"error\":{\"code\":\"other_code\"}} ",
+     WEIR_LOAD_429, "status 429 budget_busy from a weir gateway", "budget_busy", "", true},
+    {JSON_OK "x-ratelimit-of: " KEY "\r\nratelimit-x: \xc3\xa4\r\n"
+             "x-ratelimit-limit-requests: 60\r\nX-RateLimit-Remaining-Requests: 59\r\n"
              "ratelimit-policy: \"burst\";q=100;w=60\r\ndate: x\r\ncontent-length: 41\r\n\r\n"
              "{\"choices\":[{\"message\":{\"content\":\"a\"}}]}",
      WEIR_LOAD_OK, "", "",
-     "x-ratelimit-limit-requests: 60\nX-RateLimit-Remaining-Requests: 59\n"
+     "ratelimit-x: ??\nx-ratelimit-limit-requests: 60\nX-RateLimit-Remaining-Requests: 59\n"
      "ratelimit-policy: \"burst\";q=100;w=60\n",
      false},
 };
