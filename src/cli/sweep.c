@@ -270,6 +270,9 @@ static bool check_requests(const struct sweep_plan *plan)
     uint64_t most = plan->levels_count ? plan->levels[plan->levels_count - 1] : 0;
     for (uint32_t i = 0; i < plan->clients_count; i++)
         most += plan->clients[i].part.in_flight;
+    if (most > WEIR_LOAD_IN_FLIGHT_MAX)
+        return wrong("the clients keep %llu in flight together; %u is most",
+                     (unsigned long long)most, WEIR_LOAD_IN_FLIGHT_MAX);
     if (plan->requests && plan->requests < 3 * most)
         return wrong("--requests %u is too few with %llu in flight: the first and the last %llu "
                      "fill and drain the line and are not measured, so it takes %llu or more",
