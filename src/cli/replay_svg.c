@@ -12,7 +12,7 @@
  * way. By the intended time of the requests; under way at the moment. */
 
 enum { RATES, LATENCY, TENANTS, IN_FLIGHT, CHARTS };
-enum { BINS_WANTED = 100, TENANTS_SHOWN = 8, SERIES_MAX = TENANTS_SHOWN };
+enum { BINS_WANTED = 100, TENANTS_SHOWN = 8, TENANT_STEP = 5, SERIES_MAX = TENANTS_SHOWN };
 
 struct picture {
     const struct replay_outcome *o;
@@ -74,26 +74,37 @@ static void add_rate(struct picture *p, const char *name, enum weir_playback_kin
     }
 }
 
-/* The percentile of the latency (or TTFT) of a tenant's answers in each bin; tenant WEIR_NONE: of
- * all. */
-static void add_percentile(struct picture *p, int chart, const char *name, uint32_t tenant,
-                           uint32_t permille, bool is_ttft)
+/* What a line of latencies shows. */
+struct line {
+    uint32_t tenant; /* WEIR_NONE: all */
+    uint32_t permille;
+    bool is_ttft;
+    size_t step; /* bins for each point: one tenant has fewer answers than all have */
+};
+
+static void add_percentile(struct picture *p, int chart, const char *name, const struct line *line)
 {
     const struct replay_plan *plan = p->o->plan;
-    double *y;
-    add_series(p, chart, name, &y);
-    for (size_t b = 0; b < p->bins; b++) {
-        p->sample.count = p->sample.sorted = 0;
-        for (size_t i = p->bin_begins[b]; i < p->bin_begins[b + 1]; i++) {
+    struct weir_sample *sample = &p->sample;
+    double *y, *x = p->room + p->room_used;
+    struct cli_chart_series *series = add_series(p, chart, name, &y);
+    series->count = 0;
+    for (size_t b = 0; b < p->bins; b += line->step) {
+        size_t until = weir_min_u64(b + line->step, p->bins);
+        sample->count = sample->sorted = 0;
+        for (size_t i = p->bin_begins[b]; i < p->bin_begins[until]; i++) {
             const struct weir_playback_result *r = &plan->results[i];
-            uint64_t at_ns = is_ttft ? r->first_token_ns : r->end_ns;
+            uint64_t at_ns = line->is_ttft ? r->first_token_ns : r->end_ns;
             if (weir_playback_kind(r) == WEIR_PLAYBACK_OK && at_ns > 0 &&
-                (tenant == WEIR_NONE || plan->items[i].tenant == tenant))
-                weir_sample_add(&p->sample, at_ns - plan->items[i].arrival_ns);
+                (line->tenant == WEIR_NONE || plan->items[i].tenant == line->tenant))
+                weir_sample_add(sample, at_ns - plan->items[i].arrival_ns);
         }
-        if (p->sample.count > 0)
-            y[b] = (double)weir_sample_at(&p->sample, permille) / 1e9;
+        x[series->count] = (double)(b * p->bin_ns) / 1e9;
+        y[series->count++] =
+            sample->count > 0 ? (double)weir_sample_at(sample, line->permille) / 1e9 : NAN;
     }
+    x[series->count] = (double)(p->bins * p->bin_ns) / 1e9; /* all charts end alike */
+    y[series->count++] = NAN;
 }
 
 static void add_in_flight(struct picture *p)
@@ -138,16 +149,16 @@ static bool fill(struct picture *p)
         add_rate(p, "answered", WEIR_PLAYBACK_OK);
         add_rate(p, "refused", WEIR_PLAYBACK_REFUSED);
         add_rate(p, "failed", WEIR_PLAYBACK_FAILED);
-        add_percentile(p, LATENCY, "latency p50", WEIR_NONE, 500, false);
-        add_percentile(p, LATENCY, "latency p95", WEIR_NONE, 950, false);
+        add_percentile(p, LATENCY, "latency p50", &(struct line){WEIR_NONE, 500, false, 1});
+        add_percentile(p, LATENCY, "latency p95", &(struct line){WEIR_NONE, 950, false, 1});
         if (replay_all(p->o)->ttft.count > 0) {
-            add_percentile(p, LATENCY, "first token p50", WEIR_NONE, 500, true);
-            add_percentile(p, LATENCY, "first token p95", WEIR_NONE, 950, true);
+            add_percentile(p, LATENCY, "first token p50", &(struct line){WEIR_NONE, 500, true, 1});
+            add_percentile(p, LATENCY, "first token p95", &(struct line){WEIR_NONE, 950, true, 1});
         }
         for (uint32_t t = 0; plan->tenants_used > 1 && t < plan->tenants_used && t < TENANTS_SHOWN;
              t++)
-            add_percentile(p, TENANTS, replay_tenant_name(plan, tenants[t]), tenants[t], 950,
-                           false);
+            add_percentile(p, TENANTS, replay_tenant_name(plan, tenants[t]),
+                           &(struct line){tenants[t], 950, false, TENANT_STEP});
         add_in_flight(p);
     }
     bool fits = has_sample && p->bin_begins && p->room && tenants;
@@ -172,8 +183,8 @@ static bool draw(const struct picture *p, FILE *out)
         snprintf(tenants_note, sizeof tenants_note, "The %d of %u tenants with the most requests.",
                  TENANTS_SHOWN, p->o->plan->tenants_used);
     const struct cli_chart all[CHARTS] = {
-        [RATES] = {"Requests: sent when they should have left, the others when they ended", NULL, x,
-                   "a second", p->series[RATES], p->counts[RATES]},
+        [RATES] = {"Requests sent, when they were due, and ended", NULL, x, "a second",
+                   p->series[RATES], p->counts[RATES]},
         [LATENCY] = {"Answers of all tenants: how long they took", NULL, x, "seconds",
                      p->series[LATENCY], p->counts[LATENCY]},
         [TENANTS] = {"Latency p95 of each tenant", *tenants_note ? tenants_note : NULL, x,
