@@ -231,6 +231,10 @@ static bool read_payload(const struct cli_args *args, struct sweep_plan *plan)
 static bool make_payload(const struct cli_args *args, struct sweep_plan *plan)
 {
     const char *model = flag_value(args, "--model");
+    if (plan->endpoint.api == WEIR_API_OPENAI_EMBEDDINGS ||
+        plan->endpoint.api == WEIR_API_ANTHROPIC_COUNT || plan->endpoint.api == WEIR_API_MODELS)
+        return wrong("%s takes no prompt that could be made up: give its body with --payload",
+                     plan->endpoint.path);
     plan->prompt_tok = 100;
     plan->output_tok = 64;
     if (!model)
