@@ -58,7 +58,8 @@ static const struct cli_command fair_command = {
         "time, with its place and its bound. In \"same, one waits\" only the one behind had: the\n"
         "other may come and go, and credit for idleness or a forgotten debt would show. Weights\n"
         "are scaled so that the smallest is 1. Totals after all is drained prove nothing: every\n"
-        "order serves all of it. docs/bounds.md has the bounds and their proofs; fifo has none.\n\n"
+        "order serves all of it. docs/bounds.md has the bounds and their proofs; fifo has none.\n"
+        "Under --seeds Ctrl-C shows the worst of the runs so far.\n\n"
         "Status 0: no bound is broken. 1: one is. 2: this cannot be run. Under --policy all,\n"
         "drr-restarting is the counterexample and does not count.\n",
     .options = fair_options,

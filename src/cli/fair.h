@@ -136,6 +136,7 @@ struct fair_outcome {
 struct fair_report {
     const struct fair_setup *setup;
     bool wants_items;
+    uint64_t runs; /* of each policy; fewer than setup->seeds when somebody had enough */
     uint32_t count;
     struct fair_outcome outcomes[WEIR_FAIR_POLICIES];
     uint32_t weights[WEIR_FAIR_TENANTS_MAX];
@@ -143,7 +144,7 @@ struct fair_report {
     struct weir_fair_plan plan;   /* of the two above */
 };
 
-/* Runs each policy under each seed of report->setup; all else of the report but wants_items is zero
+/* Runs each policy under each seed of report->setup, or under as many as there is patience for; all else of the report but wants_items is zero
  * before.
  *
  * Owns:   *report frees with fair_report_free, whatever is returned; it must not be moved.

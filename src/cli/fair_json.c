@@ -118,7 +118,7 @@ bool fair_show_json(const struct fair_report *r)
         json_array_append_new(policies, outcome_json(r, &r->outcomes[i]));
     return cli_print_json(json_pack("{s:o, s:I, s:I, s:I, s:s?, s:s?, s:s?, s:s, s:s, s:b, s:o}",
                                     "tenants", tenants, "permits", (json_int_t)s->permits, "seed",
-                                    (json_int_t)s->seed, "seeds", (json_int_t)s->seeds, "cost",
+                                    (json_int_t)s->seed, "seeds", (json_int_t)r->runs, "cost",
                                     s->cost_text, "input", s->input_text, "output", s->output_text,
                                     "arrivals", s->arrivals_text, "estimates", s->estimates_text,
                                     "broken", fair_is_broken(r), "policies", policies));

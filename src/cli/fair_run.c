@@ -75,12 +75,12 @@ static unsigned worst_percent(const struct fair_report *report)
     return worst;
 }
 
-static void show_progress(const struct fair_report *report, uint64_t seed)
+static void show_progress(const struct fair_report *report)
 {
     char text[160];
     snprintf(text, sizeof text, "run %llu of %llu; nearest to a bound so far: %u %%",
-             (unsigned long long)(seed - report->setup->seed + 1),
-             (unsigned long long)report->setup->seeds, worst_percent(report));
+             (unsigned long long)report->runs, (unsigned long long)report->setup->seeds,
+             worst_percent(report));
     cli_progress_line(text);
 }
 
@@ -100,7 +100,10 @@ int fair_run(struct fair_report *report)
     for (uint32_t p = 0; p < WEIR_FAIR_POLICIES; p++)
         if (setup->policies[p])
             report->outcomes[report->count++].policy = (enum weir_fair_policy)p;
-    for (uint64_t seed = setup->seed; seed < setup->seed + setup->seeds; seed++) {
+    if (setup->seeds > 1) /* of a single run there is nothing to show before its end */
+        cli_catch_interrupts();
+    for (uint64_t seed = setup->seed;
+         report->runs < setup->seeds && (report->runs == 0 || !cli_is_interrupted()); seed++) {
         if (!fair_draw(setup, seed, report->weights, report->items, &report->plan, &error)) {
             fprintf(stderr, "%s: %s\n", FAIR_COMMAND, error.text);
             return CLI_USAGE_STATUS;
@@ -108,9 +111,13 @@ int fair_run(struct fair_report *report)
         for (uint32_t i = 0; i < report->count; i++)
             if (!run_one(report, &report->outcomes[i], seed))
                 return say_no_memory();
-        show_progress(report, seed);
+        report->runs++;
+        show_progress(report);
     }
     cli_progress_line("");
+    if (report->runs < setup->seeds)
+        fprintf(stderr, "%s: stopped after %llu of %llu runs\n", FAIR_COMMAND,
+                (unsigned long long)report->runs, (unsigned long long)setup->seeds);
     return CLI_DONE_STATUS;
 }
 

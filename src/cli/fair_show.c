@@ -66,7 +66,7 @@ static void print_setup(const struct fair_report *r)
         printf("seed %llu\n", (unsigned long long)s->seed);
     else
         printf("seeds %llu to %llu\n", (unsigned long long)s->seed,
-               (unsigned long long)(s->seed + s->seeds - 1));
+               (unsigned long long)(s->seed + r->runs - 1));
     print_costs(s);
 }
 
@@ -381,7 +381,7 @@ static void print_broken(const struct fair_report *r, const struct fair_outcome 
     }
     if (r->setup->seeds > 1 && o->result.is_broken)
         printf("%s broke a bound under %llu of %llu seeds.\n", weir_fair_policy_name(o->policy),
-               (unsigned long long)o->broken_seeds, (unsigned long long)r->setup->seeds);
+               (unsigned long long)o->broken_seeds, (unsigned long long)r->runs);
 }
 
 static void print_verdict(const struct fair_report *r)

@@ -451,7 +451,7 @@ int cli_lab(int argc, char **argv)
     }
     if (!load_trace(&wish))
         return CLI_USAGE_STATUS;
-    lab_run_catch_interrupts();
+    cli_catch_interrupts();
     int status = wish.is_difference     ? run_difference(&wish)
                  : wish.is_every_policy ? run_policies(&wish)
                  : wish.has_seeds       ? run_many(&wish)

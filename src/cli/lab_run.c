@@ -5,28 +5,9 @@
 #include "trace/trace.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-static volatile sig_atomic_t interrupts;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    if (++interrupts > 1)
-        _exit(130);
-}
-
-void lab_run_catch_interrupts(void)
-{
-    /* Restarted calls: what is being printed is printed to its end. */
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 /* ---- what ended ---- */
 
@@ -122,7 +103,7 @@ bool lab_run_seed(struct lab_run *run, const struct lab_setup *setup, uint64_t s
         start_recording(&collector);
     uint64_t until_ns = 0;
     bool goes_on = true;
-    while (goes_on && interrupts == 0 && !collector.fault) {
+    while (goes_on && !cli_is_interrupted() && !collector.fault) {
         until_ns += WEIR_NS_PER_S;
         goes_on = weir_lab_run(lab, until_ns);
         if (what)

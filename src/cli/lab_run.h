@@ -18,9 +18,6 @@ struct lab_run {
     size_t memory_bytes;
 };
 
-/* The first Ctrl-C from here on stops runs, the second ends the process with status 130. */
-void lab_run_catch_interrupts(void);
-
 /* what: shown on a terminal while it takes long; NULL: nothing is. record: each request that ends
  * is written there as a line of a recording, whose head is written too; NULL: not.
  * Fails:  false, said: no memory, or the recording could not be written. */

@@ -2,6 +2,7 @@
 
 #include "gateway/config_value.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -194,4 +195,28 @@ void cli_progress_line(const char *text)
     last_ms = clock_ms();
     is_shown = *text != '\0';
     fprintf(stderr, "\r\033[K%s", text);
+}
+
+/* ---- enough ---- */
+
+static volatile sig_atomic_t interrupts;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    if (++interrupts > 1)
+        _exit(130);
+}
+
+void cli_catch_interrupts(void)
+{
+    /* Restarted calls: what is being printed is printed to its end. */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool cli_is_interrupted(void)
+{
+    return interrupts > 0;
 }

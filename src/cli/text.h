@@ -50,4 +50,9 @@ void cli_progress(const char *what, int64_t count, bool end);
  * at most; "" takes it away. */
 void cli_progress_line(const char *text);
 
+/* From here on the first Ctrl-C is only noted, for work that ends early and shows what there is; the
+ * second ends the process with status 130. */
+void cli_catch_interrupts(void);
+WEIR_MUST_USE bool cli_is_interrupted(void);
+
 #endif

@@ -253,6 +253,22 @@ static void fair__plot__a_picture_of_each_tenant_and_its_ideal(void **state)
         run("cd $D && $W fair --policy vtc,drr-restarting --plot - | cmp - p.svg && ! ls -- -"), 0);
 }
 
+static void fair__an_interrupt__shows_the_worst_so_far(void **state)
+{
+    (void)state;
+    /* A million runs, of which some hundreds are over when the signal comes. */
+    CHECK_INT(run("$W fair --seeds 1M --backlog 100 --policy all > $D/o 2> $D/e & p=$!; "
+                  "for i in 1 2 3 4 5 6 7 8 9 10; do $W fair --seeds 20 > /dev/null; done; "
+                  "kill -INT $p; wait $p; s=$?; cat $D/e $D/o; exit $s"),
+              0);
+    unsigned long long runs = 0;
+    CHECK_MSG(sscanf(run_out, "weir fair: stopped after %llu of 1000000 runs", &runs) == 1,
+              "%.300s", run_out);
+    char seeds[64];
+    snprintf(seeds, sizeof seeds, "seeds 1 to %llu\n", runs);
+    CHECK_MSG(strstr(run_out, seeds) && strstr(run_out, "Every bound holds."), "%.300s", run_out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +281,7 @@ int main(void)
         cmocka_unit_test(fair__input_and_output__bounds_of_both),
         cmocka_unit_test(fair__a_seed__the_same_bytes_and_another_seed_others),
         cmocka_unit_test(fair__plot__a_picture_of_each_tenant_and_its_ideal),
+        cmocka_unit_test(fair__an_interrupt__shows_the_worst_so_far),
     };
     return cmocka_run_group_tests(tests, run_setup, run_teardown);
 }
