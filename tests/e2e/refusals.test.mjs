@@ -22,6 +22,7 @@ function assertRefusal(answer, dialect, status, code, advice) {
   const told = `${dialect} ${code}: ${answer.status} ${answer.text}\n${JSON.stringify(answer.headers)}`;
   assert.equal(answer.status, status, told);
   assert.equal(answer.headers['weir-source'], 'gateway', told);
+  assert.equal(answer.headers['weir-reason'], code === 'insufficient_quota' ? 'budget_exhausted' : code, told);
   assert.equal(answer.headers['content-type'], 'application/json', told);
   const id = answer.headers[dialect === 'anthropic' ? 'request-id' : 'x-request-id'];
   assert.match(id, /^wr_[0-9a-f]{16}$/, told);

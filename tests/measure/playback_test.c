@@ -191,6 +191,28 @@ static void playback__stopped__has_a_result_for_all_that_was_sent_and_counts_the
     mock_child_stop(&mock);
 }
 
+static void playback__a_request_that_is_due_in_centuries__is_not_due_now(void **state)
+{
+    (void)state;
+    struct weir_mock_config config = weir_mock_config_default();
+    config.plain = true;
+    struct mock_child mock = mock_child_start(&config);
+    struct bed *bed = bed_open(mock.port, 2, 0, 8, 0);
+    struct weir_timer timer = {.fire = stop_fire};
+    bed->items[1].arrival_ns = UINT64_MAX;
+    stopping = bed;
+    weir_timer_set(bed->loop, &timer, weir_loop_clock_ns() + 100 * WEIR_NS_PER_MS);
+    struct weir_playback_view view = bed_run(bed);
+    CHECK_INT(view.stop, WEIR_PLAYBACK_STOPPED);
+    CHECK_INT(view.begun, 1);
+    CHECK_INT(view.ok, 1);
+    CHECK_INT(view.held, 0);
+    CHECK_MSG(weir_loop_turns(bed->loop) < 500, "%llu turns: it does not wait",
+              (unsigned long long)weir_loop_turns(bed->loop));
+    bed_close(bed);
+    mock_child_stop(&mock);
+}
+
 static void playback__never_started__can_be_destroyed(void **state)
 {
     (void)state;
@@ -313,6 +335,7 @@ int main(void)
         cmocka_unit_test(playback__a_cap_of_one__shows_the_wait_in_latency_and_says_what_was_held),
         cmocka_unit_test(playback__failures_in_a_row__stop_it_and_a_refusal_between_does_not),
         cmocka_unit_test(playback__stopped__has_a_result_for_all_that_was_sent_and_counts_the_held),
+        cmocka_unit_test(playback__a_request_that_is_due_in_centuries__is_not_due_now),
         cmocka_unit_test(playback__never_started__can_be_destroyed),
         cmocka_unit_test(figures__by_hand__are_exact),
         cmocka_unit_test(reasons__many__are_counted_by_tenant_and_kind_largest_first),
