@@ -61,6 +61,7 @@ struct sweep_result {
     char advertised[WEIR_LOAD_LIMITS_BYTES]; /* "name: value" lines */
     char failures[4096];                     /* a line for each kind of failure seen */
     uint64_t sent;                           /* in all, the warm-up too */
+    uint64_t turn_max_ns; /* the longest that this machine's own work delayed a figure */
     struct weir_sweep_figures warm_up[2];
 
     struct sweep_level levels[WEIR_KNEE_LEVELS_MAX];

@@ -89,7 +89,7 @@ static json_t *clients_json(const struct sweep_plan *plan, const struct sweep_re
     for (uint32_t i = 0; i < plan->clients_count; i++) {
         const struct weir_verdict_share *s = &r->verdict.shares[i];
         json_t *client = json_pack(
-            "{s:s, s:I, s:s?, s:o, s:o, s:o, s:o}", "name", plan->clients[i].name, "in_flight",
+            "{s:s, s:I, s:s?, s:o, s:o, s:o, s:o, s:f}", "name", plan->clients[i].name, "in_flight",
             (json_int_t)plan->clients[i].part.in_flight, "key_env",
             plan->keys_count ? plan->key_names[plan->clients[i].part.key_index] : NULL, "alone",
             figures_json(&r->alone[i]), "together", figures_json(&r->together[i]), "fair_per_s",
@@ -128,14 +128,15 @@ json_t *sweep_json(const struct sweep_plan *plan, const struct sweep_result *r)
         plan->output_tok ? json_integer((json_int_t)plan->output_tok) : json_null(), "file",
         plan->payload_file);
     json_t *all = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:s?, s:I, s:I, s:s?, s:b, s:o, s:o, s:o}",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:s?, s:I, s:I, s:s?, s:b, s:o, s:o, s:o, s:f}",
         "kind", "weir sweep", "version", WEIR_VERSION, "begun", sweep_when(r->begun_unix_s, begun),
         "ended", sweep_when(r->ended_unix_s, ended), "url", plan->url, "host", plan->endpoint.host,
         "api", weir_api_name(plan->endpoint.api), "payload", payload, "note", plan->note,
         "requests_at_most", (json_int_t)sweep_all_requests(plan), "requests_sent",
         (json_int_t)r->sent, "stopped", *r->stop ? r->stop : NULL, "complete",
         r->end == WEIR_SWEEP_DONE, "went_wrong", lines_json(r->failures), "advertised",
-        lines_json(r->advertised), "warm_up", figures_json(&r->warm_up[1]));
+        lines_json(r->advertised), "warm_up", figures_json(&r->warm_up[1]), "own_delay_max_ms",
+        (double)r->turn_max_ns / 1e6);
     if (!all)
         return NULL;
     if (plan->clients_count > 0) {

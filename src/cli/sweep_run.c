@@ -220,10 +220,10 @@ static void run_clients(struct progress *p)
                                                   .key = parts[i].key_index,
                                                   .alone = verdict_run(&r->alone[i]),
                                                   .together = verdict_run(&r->together[i])};
-    const struct weir_verdict_run light = verdict_run(&r->light),
-                                  all = verdict_run(&r->together[plan->clients_count]);
+    const struct weir_verdict_run all = verdict_run(&r->together[plan->clients_count]);
     r->has_clients = true;
-    weir_verdict_judge(&light, clients, plan->clients_count, &all, &r->verdict);
+    weir_verdict_judge((double)r->light.whole.p50_ns, clients, plan->clients_count, &all,
+                       &r->verdict);
 }
 
 /* What each kind of failure said first, and what to do. */
@@ -293,6 +293,9 @@ bool sweep_run(const struct sweep_plan *plan, struct sweep_result *result)
     result->ended_unix_s = (int64_t)time(NULL);
     cli_progress_line("");
     list_failures(weir_sweep_load(sweep), result->failures, sizeof result->failures);
+    struct weir_load_view view;
+    weir_load_view(weir_sweep_load(sweep), &view);
+    result->turn_max_ns = view.turn_max_ns;
     snprintf(result->advertised, sizeof result->advertised, "%s",
              weir_load_advertised(weir_sweep_load(sweep)));
     sigaction(SIGINT, &old_int, NULL);

@@ -358,6 +358,9 @@ void sweep_show(const struct sweep_plan *plan, const struct sweep_result *r, con
         if (against)
             show_against(plan, r, against);
     }
+    if (r->turn_max_ns > 5 * WEIR_NS_PER_MS)
+        printf("\nThis machine was busy itself: single figures may be late by up to %.1f ms.\n",
+               (double)r->turn_max_ns / 1e6);
     show_lines("What went wrong:", r->failures);
     show_lines("Limits the endpoint told:", r->advertised);
 }

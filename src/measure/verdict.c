@@ -72,8 +72,7 @@ static enum weir_verdict_caps verdict_caps(const struct weir_verdict_client *cli
                                      : WEIR_CAPS_UNCLEAR;
 }
 
-void weir_verdict_judge(const struct weir_verdict_run *light,
-                        const struct weir_verdict_client *clients, size_t count,
+void weir_verdict_judge(double light_ns, const struct weir_verdict_client *clients, size_t count,
                         const struct weir_verdict_run *all, struct weir_verdict *verdict)
 {
     WEIR_INVARIANT(count >= 1 && count <= WEIR_VERDICT_CLIENTS_MAX);
@@ -94,10 +93,10 @@ void weir_verdict_judge(const struct weir_verdict_run *light,
         if (s->share < verdict->shares[verdict->worst].share)
             verdict->worst = i;
     }
-    verdict->is_known = light->ok > 0 && light->mean_ns > 0 && run_all(all) > 0;
+    verdict->is_known = light_ns > 0 && run_all(all) > 0;
     if (!verdict->is_known)
         return;
-    verdict->times = all->mean_ns / light->mean_ns;
+    verdict->times = all->mean_ns / light_ns;
     verdict->failed = (double)(all->refused + all->failed) / (double)run_all(all);
     verdict->is_overload = verdict->times >= WEIR_VERDICT_TIMES ||
                            verdict->failed * 1000 > WEIR_VERDICT_FAILED_PERMILLE;

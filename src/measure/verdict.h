@@ -3,7 +3,7 @@
  * Two failures need different cures, and look alike from one client:
  *
  *   overload    more is in flight than the endpoint has room for: the mean time of all together is
- *               WEIR_VERDICT_TIMES that of one request alone, or more than
+ *               WEIR_VERDICT_TIMES what one request alone takes, or more than
  *               WEIR_VERDICT_FAILED_PERMILLE fail. Cure: bound what is in flight.
  *   unfairness  a client gets less than 1 / WEIR_VERDICT_TIMES of its fair share. Its fair share is
  *               max-min fair: what the clients got together is poured out evenly, up to what each
@@ -56,17 +56,17 @@ struct weir_verdict_share {
 struct weir_verdict {
     bool is_known; /* false: too little ended well to say anything */
     bool is_overload, is_unfair;
-    double times;   /* mean time of all together / of one request at a time */
+    double times;   /* mean time of all together / light_ns */
     double failed;  /* share of all together that was refused or failed */
     uint32_t worst; /* the client with the smallest share */
     enum weir_verdict_caps caps;
     struct weir_verdict_share shares[WEIR_VERDICT_CLIENTS_MAX];
 };
 
-/* light: one request at a time, nobody else there. all: of all clients together. count: 1 ..
+/* light_ns: what one request takes when nobody else is there, to its end: the median, which one slow
+ * start does not move; 0: unknown. all: of all clients together. count: 1 ..
  * WEIR_VERDICT_CLIENTS_MAX. */
-void weir_verdict_judge(const struct weir_verdict_run *light,
-                        const struct weir_verdict_client *clients, size_t count,
+void weir_verdict_judge(double light_ns, const struct weir_verdict_client *clients, size_t count,
                         const struct weir_verdict_run *all, struct weir_verdict *verdict);
 
 /* "overload", "unfairness", "overload and unfairness", "neither", "unknown". Static. */

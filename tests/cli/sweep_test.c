@@ -319,6 +319,38 @@ static void clients__unequal__the_failure_is_named(void **state)
     mock_child_stop(&mock);
 }
 
+/* The same unequal clients before the same endpoint, with a gateway between: it is overloaded as
+ * before, and fair. */
+static void clients__before_a_gateway__are_treated_fairly(void **state)
+{
+    (void)state;
+    char got[64];
+    struct weir_mock_config config = weir_mock_config_default();
+    config.replicas = 1;
+    config.sequences = 3;
+    config.step_ns = 3 * WEIR_NS_PER_MS;
+    config.step_sequence_ns = 0;
+    struct mock_child mock = serve(&config);
+    CHECK_INT(run("printf 'listen: 127.0.0.1:0\\nadmin: 127.0.0.1:0\\nupstreams: [{name: m, url: "
+                  "\"%s\", max_in_flight: 3}]\\n' $U >$D/g.yaml; $W key new heavy 2>$D/e >$D/k1 && "
+                  "$W key "
+                  "new light 2>$D/e >$D/k2"),
+              0);
+    CHECK_INT(run("timeout 100 $W serve -c $D/g.yaml >$D/g.log 2>&1 & echo $! >$D/g.pid; "
+                  "for i in $(seq 300); do grep -q 'serves http' $D/g.log && break; sleep 0.02; "
+                  "done; sed -n 's/.*serves \\(http[^ ]*\\) before.*/\\1/p' $D/g.log"),
+              0);
+    run_out[strcspn(run_out, "\n")] = '\0';
+    CHECK_MSG(strncmp(run_out, "http://", 7) == 0, "%.200s", run_out);
+    CHECK(setenv("U", run_out, 1) == 0);
+    CHECK_STR(failure("A=$(cat $D/k1) B=$(cat $D/k2) $W sweep $U --model m --output 4 --prompt 1 "
+                      "--clients a=20,b=1 --key-env A --key-env B --json 2>/dev/null",
+                      got),
+              "overload, limits not_met");
+    CHECK_INT(run("kill $(cat $D/g.pid)"), 0);
+    mock_child_stop(&mock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +362,7 @@ int main(void)
         cmocka_unit_test(forms__json_csv_svg_html__agree_and_carry_the_facts),
         cmocka_unit_test(payload__from_a_file__is_sent_as_it_is),
         cmocka_unit_test(clients__unequal__the_failure_is_named),
+        cmocka_unit_test(clients__before_a_gateway__are_treated_fairly),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, run_setup, run_teardown);

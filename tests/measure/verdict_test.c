@@ -182,7 +182,7 @@ static struct weir_verdict judge(const struct endpoint *e, uint32_t a, uint32_t 
     loop_go(e, (const uint32_t[]){a, b}, 12 * (a + b), runs);
     clients[0].together = runs[0];
     clients[1].together = runs[1];
-    weir_verdict_judge(&light[1], clients, CLIENTS, &runs[CLIENTS], &verdict);
+    weir_verdict_judge(light[1].median_ns, clients, CLIENTS, &runs[CLIENTS], &verdict);
     return verdict;
 }
 
@@ -265,15 +265,14 @@ static void verdict__refusals__tell_what_the_limit_holds_for(void **state)
 static void verdict__nothing_ended_well__is_unknown(void **state)
 {
     (void)state;
-    struct weir_verdict_run none = {.failed = 10, .mean_ns = 1e6}, light = {0};
+    struct weir_verdict_run none = {.failed = 10, .mean_ns = 1e6};
     struct weir_verdict_client clients[] = {{.in_flight = 3, .alone = none, .together = none}};
     struct weir_verdict v;
-    weir_verdict_judge(&light, clients, 1, &none, &v);
+    weir_verdict_judge(0, clients, 1, &none, &v);
     CHECK_STR(weir_verdict_name(&v), "unknown");
     CHECK_INT(v.caps, WEIR_CAPS_ONE_KEY);
     CHECK(!v.is_overload && !v.is_unfair);
-    light = (struct weir_verdict_run){.ok = 10, .mean_ns = 1e6, .median_ns = 1e6};
-    weir_verdict_judge(&light, clients, 1, &none, &v);
+    weir_verdict_judge(1e6, clients, 1, &none, &v);
     CHECK_STR(weir_verdict_name(&v), "overload"); /* all failed together */
 }
 
@@ -281,7 +280,7 @@ static void fair_share__by_hand__is_max_min(void **state)
 {
     (void)state;
     /* Asked for alone: 1, 4, 9, 0 a second; together 10: fair is 1, 4, 5, 0. */
-    const struct weir_verdict_run light = {.ok = 9, .mean_ns = 1e9, .median_ns = 1e9};
+    const struct weir_verdict_run all = {.ok = 9, .mean_ns = 1e9};
     struct weir_verdict_client clients[] = {
         {.in_flight = 1,
          .alone = {.ok = 9, .mean_ns = 1e9, .median_ns = 1e9},
@@ -293,7 +292,7 @@ static void fair_share__by_hand__is_max_min(void **state)
         {.in_flight = 5, .alone = {.failed = 3, .mean_ns = 1e9}, .together = {.failed = 3}},
     };
     struct weir_verdict v;
-    weir_verdict_judge(&light, clients, WEIR_COUNT(clients), &light, &v);
+    weir_verdict_judge(1e9, clients, WEIR_COUNT(clients), &all, &v);
     static const double fair[] = {1, 4, 5, 0}, share[] = {0.5, 0.5, 1.5, 1};
     for (size_t i = 0; i < WEIR_COUNT(clients); i++)
         CHECK_MSG(v.shares[i].fair_per_s > fair[i] - 1e-9 &&
