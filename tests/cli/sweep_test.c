@@ -285,7 +285,7 @@ static void clients__unequal__the_failure_is_named(void **state)
     struct weir_mock_config config = weir_mock_config_default();
     config.replicas = 1;
     config.sequences = 3;
-    config.step_ns = 2 * WEIR_NS_PER_MS;
+    config.step_ns = 1 * WEIR_NS_PER_MS;
     config.step_sequence_ns = 0;
     struct mock_child mock = serve(&config);
     CHECK_STR(failure("$W sweep $U --model m --output 4 --prompt 1 --clients a=20,b=1 --json "
@@ -293,7 +293,8 @@ static void clients__unequal__the_failure_is_named(void **state)
                       got),
               "overload and unfairness, limits one_key");
     static const struct run_row rows[] = {
-        {"$W sweep $U --model m --output 4 --prompt 1 --clients a=12,b=1 --html $D/c.html "
+        {"$W sweep $U --model m --output 4 --prompt 1 --clients a=20,b=1 --html "
+         "$D/c.html "
          "--csv $D/c.csv 2>/dev/null",
          0, "Which failure: overload and unfairness"},
         {"wc -l < $D/c.csv", 0, "6"}, /* titles, one at a time, two alone, two together */
@@ -303,7 +304,8 @@ static void clients__unequal__the_failure_is_named(void **state)
     config.sequences = 64;
     mock = serve(&config);
     CHECK(setenv("K1", "sk-one-0123456789", 1) == 0 && setenv("K2", "sk-two-0123456789", 1) == 0);
-    CHECK_STR(failure("$W sweep $U --model m --output 4 --prompt 1 --clients a=20,b=1 --key-env K1 "
+    CHECK_STR(failure("$W sweep $U --model m --output 4 --prompt 1 --clients a=20,b=1 --requests "
+                      "84 --key-env K1 "
                       "--key-env K2 --json 2>/dev/null",
                       got),
               "neither, limits not_met");
@@ -328,7 +330,7 @@ static void clients__before_a_gateway__are_treated_fairly(void **state)
     struct weir_mock_config config = weir_mock_config_default();
     config.replicas = 1;
     config.sequences = 3;
-    config.step_ns = 3 * WEIR_NS_PER_MS;
+    config.step_ns = 1 * WEIR_NS_PER_MS;
     config.step_sequence_ns = 0;
     struct mock_child mock = serve(&config);
     CHECK_INT(run("printf 'listen: 127.0.0.1:0\\nadmin: 127.0.0.1:0\\nupstreams: [{name: m, url: "
