@@ -303,6 +303,8 @@ static bool read_plan(const struct cli_args *args, struct sweep_plan *plan)
         !read_levels(levels, plan) ||
         !read_clients(flag_value(args, "--clients"), levels != NULL, plan))
         return false;
+    if (plan->clients_count > 0 && flag_value(args, "--against"))
+        return wrong("--against compares levels, not clients");
     plan->requests = (uint32_t)requests;
     plan->warm_up = (uint32_t)warm_up;
     plan->bad_percent = (uint32_t)errors;

@@ -8,10 +8,11 @@
 #include <string.h>
 
 /* Over levels: throughput, time of a whole answer, time to the first token. Over clients there is no
- * curve, so what each waited alone and together stands side by side. */
+ * curve, so what each got and waited alone and together stands side by side. */
 
 enum { RATE, WHOLE, FIRST, CHARTS };
 enum { SERIES_MAX = 6, POINTS_MAX = WEIR_KNEE_LEVELS_MAX };
+_Static_assert(POINTS_MAX >= 3 * WEIR_SWEEP_PARTS_MAX + 2, "a client's piece has three points");
 
 struct picture {
     struct cli_chart_series series[CHARTS][SERIES_MAX];
@@ -110,6 +111,14 @@ static void fill_levels(struct picture *p, const struct sweep_result *r, const j
         add_knee(p, FIRST, &r->knee);
 }
 
+/* A piece of a line, as wide as a bar. */
+static void add_bar(struct picture *p, int chart, double x, double y)
+{
+    add_point(p, chart, x - 0.1, y);
+    add_point(p, chart, x + 0.1, y);
+    add_point(p, chart, x + 0.1, NAN);
+}
+
 static void fill_clients(struct picture *p, const struct sweep_plan *plan,
                          const struct sweep_result *r)
 {
@@ -119,13 +128,15 @@ static void fill_clients(struct picture *p, const struct sweep_plan *plan,
             if (chart == RATE ? which == 2 : chart == FIRST && r->light.first.count == 0)
                 continue;
             add_series(p, chart, chart == RATE ? (which ? "together" : "alone") : names[which],
-                       which == 0);
+                       false);
+            add_point(p, chart, 0.5, NAN); /* so that all have the same axis */
             for (uint32_t i = 0; i < plan->clients_count; i++) {
                 const struct weir_sweep_figures *f = which ? &r->together[i] : &r->alone[i];
                 const struct weir_sweep_times *t = chart == FIRST ? &f->first : &f->whole;
-                double ms = (double)(which == 2 ? t->p95_ns : t->p50_ns) / 1e6;
-                add_point(p, chart, i + 1, chart == RATE ? f->per_s : t->count ? ms : NAN);
+                double ms = t->count ? (double)(which == 2 ? t->p95_ns : t->p50_ns) / 1e6 : NAN;
+                add_bar(p, chart, i + 1 + (which - 1) * 0.25, chart == RATE ? f->per_s : ms);
             }
+            add_point(p, chart, plan->clients_count + 0.5, NAN);
         }
 }
 
@@ -139,7 +150,7 @@ static void fill_note(struct picture *p, const struct sweep_plan *plan,
                  i + 1, plan->clients[i].name, plan->clients[i].part.in_flight);
     }
     if (plan->clients_count > 0)
-        snprintf(p->note, sizeof p->note, "%.250s. %.650s", clients,
+        snprintf(p->note, sizeof p->note, "%.250s. Which failure: %.650s", clients,
                  r->has_clients ? sweep_verdict_text(plan, r, text, sizeof text) : r->stop);
     else
         snprintf(p->note, sizeof p->note, "Knee: %.400s%s%.400s", sweep_knee_text(r, text, 512),
