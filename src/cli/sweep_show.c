@@ -108,7 +108,10 @@ static void show_hints(const struct weir_sweep_figures *f, const char *where)
     printf("%s: %llu refused with 429", where, (unsigned long long)f->ended[WEIR_LOAD_429]);
     if (*f->code)
         printf(" (%s)", f->code);
-    if (f->hints > 0)
+    if (f->hints > 0 && f->hint_min_ns == f->hint_max_ns)
+        printf(", %llu said when to come again: after %.3g s", (unsigned long long)f->hints,
+               (double)f->hint_max_ns / 1e9);
+    else if (f->hints > 0)
         printf(", %llu said when to come again: after %.3g to %.3g s", (unsigned long long)f->hints,
                (double)f->hint_min_ns / 1e9, (double)f->hint_max_ns / 1e9);
     else
@@ -162,13 +165,15 @@ const char *sweep_knee_text(const struct sweep_result *r, char *out, size_t byte
         break;
     case WEIR_KNEE_REFUSED:
         if (k->low == 0)
-            snprintf(out, bytes, "not reached: the endpoint refused already %u in flight (429).",
-                     k->high);
-        else
             snprintf(out, bytes,
-                     "not reached: from %u in flight on the endpoint refused (429), at %u it did "
-                     "not. That limit comes first.",
-                     k->high, k->low);
+                     "not reached: at %u in flight already, more than %u %% were refused (429).",
+                     k->high, WEIR_KNEE_FAILED_PERMILLE / 10);
+        else
+            snprintf(
+                out, bytes,
+                "not reached: from %u in flight on the endpoint refused more than %u %% (429), "
+                "at %u it did not. That limit comes first.",
+                k->high, WEIR_KNEE_FAILED_PERMILLE / 10, k->low);
         break;
     case WEIR_KNEE_FAILING:
         snprintf(out, bytes, "not reached: %u in flight failed too often to be measured.", k->high);
