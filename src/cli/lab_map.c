@@ -360,11 +360,15 @@ static bool map_trace(const struct weir_config *config, const struct lab_map_tra
                          config->traffic.tenants[i].arrivals != WEIR_CONFIG_ARRIVALS_TRACE;
     if (done && map->scenario.tenant_count == 0)
         return fail(map, "nobody sends anything: sends is false for every tenant of the trace");
+    uint64_t last_ns = trace->entries[trace->count - 1].arrival_ns;
+    if (done && last_ns >= WEIR_LAB_TIME_MAX_NS)
+        return fail(map, "the trace lasts %llu s, and the lab runs 1,000,000 s at most: cut it",
+                    (unsigned long long)(last_ns / WEIR_NS_PER_S));
     map->scenario.trace = trace->entries;
     map->scenario.trace_count = trace->count;
     map->scenario.trace_tenants = map->trace_tenants;
     map->scenario.trace_tenant_count = trace->names_count;
-    map->scenario.traffic_ns = trace->entries[trace->count - 1].arrival_ns + 1;
+    map->scenario.traffic_ns = last_ns + 1;
     return done;
 }
 

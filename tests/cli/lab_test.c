@@ -98,6 +98,9 @@ static const struct run_row rows[] = {
     {"$W lab --json > /dev/full 2> $D/e; s=$?; cat $D/e; exit $s", 3, "could not be written"},
     {"$W lab --trace $D/none.csv 2>&1", 2, "none.csv: "},
     {": > $D/empty.csv; $W lab --trace $D/empty.csv 2>&1", 2, "empty.csv"},
+    {"printf 'arrival_s,tenant,prompt_tokens,output_tokens\\n5,a,1,1\\n1000005,a,1,1\\n' > "
+     "$D/years.csv; $W lab --trace $D/years.csv 2>&1",
+     2, "the trace lasts 1000000 s, and the lab runs 1,000,000 s at most: cut it"},
     {"echo 'arrival_s,tenant,prompt_tokens,output_tokens' > $D/head.csv; $W lab --trace "
      "$D/head.csv "
      "2>&1",
