@@ -7,9 +7,10 @@
 #
 #   build-test/tests/lab/lab_same_bytes >tests/data/lab/same_bytes.txt
 #
-# Also: a float in lab does not get through either compiler. Sources and flags are those of src/lab/meson.build, but for
-# what is varied here. A compiler that is missing is said to be, in skipped cases. Two builds at a time. Status 0: all
-# alike.
+# Also: a float in lab does not get through either compiler, and what either makes of these sources without sanitizers
+# needs nothing from outside (a build folder checks what its own compiler and flags made). Sources and flags are those
+# of src/lab/meson.build, but for what is varied here. A compiler that is missing is said to be, in skipped cases. Two
+# builds at a time. Status 0: all alike.
 set -eu
 
 root=$1
@@ -66,6 +67,12 @@ compare() { # PROGRAM, CLAIM, FILE for reasons
     fi
 }
 
+check_needs() { # FOLDER, COMPILER and LEVEL
+    status=0
+    ar rc "$1/pure.a" "$1"/*.o 2>"$1/needs" && sh "$root/tools/core_symbols.sh" plain "$1/pure.a" >>"$1/needs" 2>&1 || status=1
+    claim "$status" "$2: core, lab and trace need nothing from outside" "$1/needs"
+}
+
 check_float() { # COMPILER
     file=$scratch/float
     echo 'long scaled(long v); long scaled(long v) { double d = (double)v; return (long)(d * 1.5); }' >"$file.c"
@@ -98,6 +105,7 @@ for compiler in gcc clang-14; do
     wait
     for level in $levels; do
         compare "$scratch/$compiler$level/program" "$compiler at -O$level: the same bytes" "$scratch/$compiler$level/said"
+        check_needs "$scratch/$compiler$level" "$compiler at -O$level"
     done
 done
 echo "1..$number"
