@@ -75,9 +75,6 @@ static bool map_upstreams(const struct weir_config *config, struct lab_map *map)
         return fail(map, "there are %u pools; the lab knows at most %d", config->pools_count,
                     WEIR_LAB_POOLS_MAX);
     for (uint32_t i = 0; i < config->upstreams_count; i++) {
-        if (strlen(config->upstreams[i].name) >= WEIR_LAB_NAME_BYTES)
-            return fail(map, "upstream '%.64s': a name has at most %d letters in the lab",
-                        config->upstreams[i].name, WEIR_LAB_NAME_BYTES - 1);
         copy_name(map->upstreams[i].name, config->upstreams[i].name);
         map->upstreams[i].rules = weir_config_upstream_rules(config, i);
         map->upstreams[i].backend = to_backend_rules(find_backend(config, i), map->troubles[i]);
@@ -317,9 +314,6 @@ static bool add_trace_tenants(const struct weir_config *config, const struct lab
             continue;
         const char *text = *trace->names[name] ? trace->names[name] : "unnamed";
         const struct weir_config_traffic_tenant *t = find_traffic(config, text);
-        if (strlen(text) >= WEIR_LAB_NAME_BYTES)
-            return fail(map, "the trace's tenant '%.64s': a name has at most %d letters in the lab",
-                        text, WEIR_LAB_NAME_BYTES - 1);
         if (t && !t->sends) {
             map->trace_tenants[name] = WEIR_NONE;
             continue;

@@ -79,8 +79,6 @@ static void check_arrivals(struct weir_loader *loader, const struct weir_config_
 
 static void check_tenant(struct weir_loader *loader, const struct weir_config_traffic_tenant *t)
 {
-    refuse_if(loader, t->name && strlen(t->name) > WEIR_CONFIG_LAB_NAME_MAX, &t->name,
-              "a tenant's name has at most %d letters in the lab", WEIR_CONFIG_LAB_NAME_MAX);
     check_arrivals(loader, t);
     if (t->arrivals != WEIR_CONFIG_ARRIVALS_TRACE) {
         check_length(loader, &t->prompt, "prompt", &t->name);

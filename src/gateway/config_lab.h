@@ -8,7 +8,6 @@
 #include "core/base.h"
 
 #define WEIR_CONFIG_LAB_TENANTS_MAX 64
-#define WEIR_CONFIG_LAB_NAME_MAX 31 /* letters of a tenant or upstream there */
 
 /* `2/s`, `100/m`, `1.5M/h`: count in each per_ns. No limit when count is 0. */
 struct weir_config_rate {

@@ -32,7 +32,7 @@
 #define WEIR_LAB_POOLS_MAX 16
 #define WEIR_LAB_SCOPES_MAX 64
 #define WEIR_LAB_USERS_MAX 4096 /* of all closed loops together */
-#define WEIR_LAB_NAME_BYTES 32
+#define WEIR_LAB_NAME_BYTES WEIR_TRACE_NAME_BYTES
 #define WEIR_LAB_BINS_MAX 1024
 #define WEIR_LAB_TIME_MAX_NS (UINT64_C(1000000) * WEIR_NS_PER_S) /* of any time in a scenario */
 #define WEIR_LAB_RATE_MAX_MICRO UINT64_C(1000000000000)          /* a million requests a second */

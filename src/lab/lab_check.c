@@ -130,7 +130,7 @@ static void check_upstream(const struct weir_lab_scenario *s, uint32_t i,
     enum weir_lab_part part = WEIR_LAB_OF_UPSTREAM;
     const struct weir_lab_upstream *u = &s->upstreams[i];
     const char *rate = "its capacity must be 1 to 2^42";
-    check(p, check_name(u->name), part, i, "name", "is empty or longer than 31 bytes");
+    check(p, check_name(u->name), part, i, "name", "is empty or longer than 63 bytes");
     for (uint32_t k = 0; k < i && !p->text; k++)
         check(p, check_differs(u->name, s->upstreams[k].name), part, i, "name",
               "is another upstream's too; give each its own");
@@ -188,7 +188,7 @@ static void check_scope(const struct weir_lab_scenario *s, uint32_t i, struct we
 {
     enum weir_lab_part part = WEIR_LAB_OF_SCOPE;
     const struct weir_lab_scope *scope = &s->scopes[i];
-    check(p, check_name(scope->name), part, i, "name", "is empty or longer than 31 bytes");
+    check(p, check_name(scope->name), part, i, "name", "is empty or longer than 63 bytes");
     for (uint32_t k = 0; k < i && !p->text; k++)
         check(p, check_differs(scope->name, s->scopes[k].name), part, i, "name",
               "is another scope's too; give each its own");
@@ -283,7 +283,7 @@ static void check_tenant(const struct weir_lab_scenario *s, uint32_t i, struct w
     enum weir_lab_part part = WEIR_LAB_OF_TENANT;
     const struct weir_lab_tenant *t = &s->tenants[i];
     const char *rate = "its capacity must be 1 to 2^42";
-    check(p, check_name(t->name), part, i, "name", "is empty or longer than 31 bytes");
+    check(p, check_name(t->name), part, i, "name", "is empty or longer than 63 bytes");
     for (uint32_t k = 0; k < i && !p->text; k++)
         check(p, check_differs(t->name, s->tenants[k].name), part, i, "name",
               "is another tenant's too; give each its own");

@@ -188,9 +188,6 @@ static const struct {
     {UP "traffic: {tenants: [{name: x, arrivals: closed, users: 4000}, {name: y, arrivals: closed, "
         "users: 97}]}\n",
      "tenant 'y': users brings all users above 4,096"},
-    {"upstreams:\n- {name: a-name-that-is-longer-than-it-may, url: 'http://h'}\n"
-     "traffic: {tenants: [{name: x, rate: 1/s}]}\n",
-     "upstream 'a-name-that-is-longer-than-it-may': a name has at most 31 letters in the lab"},
     {"upstreams:\n- {name: a, url: 'http://h', max_in_flight: 100000}\n"
      "traffic: {tenants: [{name: x, rate: 1/s}]}\n",
      "upstream 'a': max_in_flight must be 1 to 65,536"},

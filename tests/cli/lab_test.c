@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define N63 "a-name-of-sixty-three-letters-as-long-as-names-of-tenants-may-b"
+
 #define MINI                                                                                       \
     "printf 'upstreams: [{name: a, url: \"http://h\"}]\\ntraffic: {time: 5s, tenants: [{name: x, " \
     "rate: 9/s, prompt: 100, output: 20}]}\\n' > $D/mini.yaml; "
@@ -55,6 +57,13 @@ static const struct run_row rows[] = {
     {MINI "$W lab --diff $D/mini.yaml scheduler=vtc", 0, "A: as it is"},
     {MINI "$W lab --diff $D/mini.yaml default --csv", 0, "all,finished,"},
     {MINI "$W lab --diff scheduler=drr", 0, "A: as it is"},
+    /* Names as long as the gateway and traces take them. */
+    {"echo 'upstreams: [{name: " N63 ", url: \"http://h\"}]' > $D/n.yaml; echo 'traffic: {tenants: "
+     "[{name: " N63 ", rate: 1/s}]}' >> $D/n.yaml; $W lab $D/n.yaml",
+     0, N63 ": 4 replicas"},
+    {"printf 'arrival_s,tenant,prompt_tokens,output_tokens\\n0," N63 ",9,9\\n' > $D/n.csv; "
+     "$W lab --trace $D/n.csv --record $D/m.csv 2>&1 && $W lab --trace $D/m.csv 2>&1",
+     0, "\n" N63 "  "},
     /* What is refused. */
     {"$W lab nosuch 2>&1", 2, "there is no scenario and no file 'nosuch'; weir lab --list"},
     {"$W lab overlaod 2>&1", 2, "did you mean 'overload'?"},

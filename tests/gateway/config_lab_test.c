@@ -86,8 +86,6 @@ static const struct {
      SAY("6:35", "unknown key 'retires' in traffic.tenants[].client; did you mean 'retries'?")},
     {T "  - {name: x, rate: 1/s}\n  - {name: x, rate: 1/s}\n",
      SAY("7:12", "the traffic of 'x' is given twice; first on line 6")},
-    {T "  - {name: a-name-that-is-too-long-for-it-x, rate: 1/s}\n",
-     SAY("6:12", "a tenant's name has at most 31 letters in the lab")},
     {"traffic: {time: 0}\n",
      SAY("4:17", "time must be a duration (250ms, 5s, 10m, 1h) between 10ms "
                  "and 1d, not '0' (the unit is missing)")},
