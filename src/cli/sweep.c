@@ -327,12 +327,17 @@ static bool write_csv(const struct sweep_plan *plan, const struct sweep_result *
     return sweep_write_csv(plan, result, out);
 }
 
+static bool is_dash(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
 static bool write_to(const char *path, write_fn *write, const struct sweep_plan *plan,
                      const struct sweep_result *result, const json_t *against)
 {
     if (!path)
         return true;
-    bool is_stdout = strcmp(path, "-") == 0;
+    bool is_stdout = is_dash(path);
     errno = 0;
     FILE *out = is_stdout ? stdout : fopen(path, "w");
     bool done = out && write(plan, result, against, out);
@@ -342,19 +347,44 @@ static bool write_to(const char *path, write_fn *write, const struct sweep_plan 
         done = false;
     }
     if (!done)
-        fprintf(stderr, "weir sweep: %s cannot be written: %s\n", path, strerror(error));
+        fprintf(stderr, "weir sweep: %s cannot be written: %s\n",
+                is_stdout ? "standard output" : path, strerror(error));
     return done;
+}
+
+static const char *const output_flags[] = {"--csv", "--svg", "--html"};
+
+/* Before anything is sent: that each file can be written, and that one thing at most goes to standard
+ * output. A file that is there keeps what it holds until there is a result. */
+static bool check_outputs(const struct cli_args *args)
+{
+    const char *on_stdout = flag_value(args, "--json") ? "--json" : NULL;
+    for (size_t i = 0; i < WEIR_COUNT(output_flags); i++) {
+        const char *path = flag_value(args, output_flags[i]);
+        if (is_dash(path) && on_stdout)
+            return wrong("%s and %s - both want standard output: give one of them a file",
+                         on_stdout, output_flags[i]);
+        if (is_dash(path))
+            on_stdout = output_flags[i];
+        for (size_t k = 0; path && k < i; k++) {
+            const char *other = flag_value(args, output_flags[k]);
+            if (other && !is_dash(path) && strcmp(path, other) == 0)
+                return wrong("%s and %s both want %s: give them two files", output_flags[k],
+                             output_flags[i], path);
+        }
+        FILE *file = path && !is_dash(path) ? fopen(path, "a") : NULL;
+        if (path && !is_dash(path) && !file)
+            return wrong("%s: %s cannot be written: %s", output_flags[i], path, strerror(errno));
+        if (file)
+            fclose(file);
+    }
+    return true;
 }
 
 /* Whether there is something to show. */
 static bool sweep_has_any(const struct sweep_result *r)
 {
     return r->levels_count > 0 || r->light.sent > 0;
-}
-
-static bool is_dash(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
 }
 
 static int show_all(const struct cli_args *args, const struct sweep_plan *plan,
@@ -394,7 +424,8 @@ int cli_sweep(int argc, char **argv)
     if (parsed != CLI_GO)
         return parsed == CLI_DONE ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
     const char *then = flag_value(&args, "--against");
-    if (read_plan(&args, &plan) && (!then || (against = sweep_read_json(then)))) {
+    if (read_plan(&args, &plan) && (!then || (against = sweep_read_json(then))) &&
+        (flag_value(&args, "--dry-run") || check_outputs(&args))) {
         sweep_show_plan(&plan);
         if (flag_value(&args, "--dry-run"))
             status = CLI_DONE_STATUS;

@@ -62,6 +62,12 @@ static void usage__what_is_wrong__is_said_before_anything_is_sent(void **state)
         {"$W sweep http://h --model m --clients a=1,b=2 --against x 2>&1", 2, "compares levels"},
         {"echo '{}' > $D/odd.json; $W sweep http://h --model m --against $D/odd.json 2>&1", 2,
          "this is not what"},
+        {"$W sweep http://h --model m --html $D/none/x.html 2>&1", 2, "weir sweep: --html: "},
+        {"$W sweep http://h --model m --html $D/none/x.html 2>&1", 2,
+         "/none/x.html cannot be written: No such file"},
+        {"$W sweep http://h --model m --json --csv - 2>&1", 2, "--json and --csv - both want stan"},
+        {"$W sweep http://h --model m --csv - --html - 2>&1", 2, "--csv and --html - both want"},
+        {"$W sweep http://h --model m --csv $D/o --svg $D/o 2>&1", 2, "both want"},
         {"$W sweep http://h --model m --dry-run 2>&1", 0,
          "818 requests at most (2 to warm up, then 7 levels from 1 to 64 in flight)"},
         {"$W sweep http://h --model m --dry-run --prompt 50 --output 10 --levels 1 2>&1", 0,
@@ -239,8 +245,8 @@ static void forms__json_csv_svg_html__agree_and_carry_the_facts(void **state)
         {"$W sweep $U --model m --whole --key-env GOOD --levels 1 --csv - 2>/dev/null | head -1", 0,
          "begun,host,payload_sha256"},
         {"$W sweep $U --model m --levels 1 2>&1", 3, "look at the key"},
-        {"$W sweep $U --model m --key-env GOOD --levels 1 --csv /none/x 2>&1", 3,
-         "/none/x cannot be written"},
+        {"$W sweep $U --model m --key-env GOOD --levels 1 --csv /dev/full 2>&1", 3,
+         "/dev/full cannot be written: No space left"},
         {"grep -rl sk-right $D/s.csv $D/s.svg $D/s.html $D/s.json", 1, ""},
     };
     run_rows(rows, WEIR_COUNT(rows));
