@@ -23,7 +23,7 @@ const struct lab_figure_row lab_figure_rows[LAB_FIGURES] = {
     [LAB_FIRST_P95] = {"first_token_p95_s", "first p95", LAB_UNIT_SECONDS, true, ""},
     [LAB_TOKENS] = {"tokens_per_s", "tokens/s", LAB_UNIT_RATE, true,
                     "prompt and output of finished requests"},
-    [LAB_WORK_SHARE] = {"work_share", "share", LAB_UNIT_PERCENT, true,
+    [LAB_WORK_SHARE] = {"work_share", "share", LAB_UNIT_PERCENT, false, /* a total proves nothing */
                         "of all finished work, as fairness counts it"},
     [LAB_GOOD] = {"good_share", "in goal", LAB_UNIT_PERCENT, true,
                   "of what was sent: finished, and within the goal"},

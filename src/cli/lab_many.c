@@ -241,10 +241,7 @@ static void add_pair(const struct pair *pair, void *ctx)
     struct difference_table *d = ctx;
     enum lab_unit unit = pair->figure->unit;
     char cell[2 * LAB_CELL_BYTES];
-    bool is_whole_share =
-        pair->figure == &lab_figure_rows[LAB_WORK_SHARE] && strcmp(pair->tenant, "all") == 0;
-    if (!pair->figure->is_headline || is_whole_share ||
-        (is_nothing(pair->a) && is_nothing(pair->b)))
+    if (!pair->figure->is_headline || (is_nothing(pair->a) && is_nothing(pair->b)))
         return;
     cli_table_add(&d->table, pair->figure == d->last ? "" : pair->figure->title);
     d->last = pair->figure;

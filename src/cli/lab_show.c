@@ -108,9 +108,9 @@ void lab_put_head(const struct lab_setup *setup)
 
 static void put_tenants(const struct lab_setup *setup, const struct lab_figures *figures)
 {
-    static const enum lab_figure shown[] = {
-        LAB_SENT,     LAB_FINISHED,  LAB_REFUSED, LAB_FAILED,     LAB_WAIT_P50, LAB_WAIT_P95,
-        LAB_WAIT_P99, LAB_FIRST_P50, LAB_TOKENS,  LAB_WORK_SHARE, LAB_GOOD};
+    static const enum lab_figure shown[] = {LAB_SENT,     LAB_FINISHED, LAB_REFUSED,  LAB_FAILED,
+                                            LAB_WAIT_P50, LAB_WAIT_P95, LAB_WAIT_P99, LAB_FIRST_P50,
+                                            LAB_TOKENS,   LAB_GOOD};
     _Static_assert(WEIR_COUNT(shown) + 1 <= CLI_COLUMNS_MAX, "a column of the table each");
     struct cli_table table = {.titles = {"tenant"}, .columns = WEIR_COUNT(shown) + 1};
     for (size_t i = 0; i < WEIR_COUNT(shown); i++) {
