@@ -136,8 +136,13 @@ static bool run_warm_up(struct progress *p)
         r->stop[0] = '\0';
         is_well = true;
     } else if (r->end == WEIR_SWEEP_BUDGET) {
+        const struct weir_sweep_figures *f = &r->warm_up[1];
+        char hint[64] = "";
+        if (f->hints > 0 && f->hint_max_ns < 366 * 86400 * WEIR_NS_PER_S)
+            snprintf(hint, sizeof hint, "; the endpoint asked to come again in %.3g s",
+                     (double)f->hint_max_ns / 1e9);
         snprintf(r->stop, sizeof r->stop,
-                 "nothing was measured: the first request, to warm up, already failed");
+                 "nothing was measured: the first request, to warm up, already failed%s", hint);
     }
     return is_well;
 }

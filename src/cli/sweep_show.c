@@ -259,7 +259,9 @@ const char *sweep_verdict_text(const struct sweep_plan *plan, const struct sweep
         : v->is_overload ? "Bound what is in flight (max_in_flight); the endpoint already shares "
                            "what it has fairly."
         : v->is_unfair   ? "Queue fairly: there is room enough."
-                         : "There is room for all, and nobody is held back.";
+        : v->times >= 2 || s->share < 0.5
+            ? "Close to the line, though: there is waiting already, and a few more would cross it."
+            : "There is room for all, and nobody is held back.";
     snprintf(
         out, bytes,
         "%s. All together take %.1f times as long as one request alone (overload from %u), "

@@ -94,7 +94,7 @@ static void endpoint__that_misbehaves__ends_with_a_message_and_a_status(void **s
         {"status=503", "status 503"},
         {"status=401", "look at the key"},
         {"error=1", "error inside"},
-        {"status=429;retry-after=9", "429"},
+        {"status=429;retry-after=9", "asked to come again in 9 s"},
     };
     for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
         struct weir_mock_config config = plain();
@@ -310,6 +310,10 @@ static void clients__unequal__the_failure_is_named(void **state)
     static const struct run_row rows[] = {
         {"cat $D/c.html", 0, "<dt>Which failure</dt><dd>overload and unfairness"},
         {"wc -l < $D/c.csv", 0, "6"}, /* titles, one at a time, two alone, two together */
+        /* 8 in flight where there is room for 3: short of overload, but no plain "neither". */
+        {"$W sweep $U --model m --output 4 --prompt 1 --clients a=7,b=1 --requests 24 2>/dev/null "
+         "| grep -c 'There is room for all'",
+         1, "0"},
     };
     run_rows(rows, WEIR_COUNT(rows));
     mock_child_stop(&mock);
