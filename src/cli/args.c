@@ -133,3 +133,40 @@ const char *cli_value(const struct cli_command *command, const struct cli_args *
     WEIR_INVARIANT(index != SIZE_MAX);
     return args->values[index];
 }
+
+bool cli_count(const struct cli_command *command, const struct cli_args *args, const char *flag,
+               uint64_t least, uint64_t most, uint64_t *out)
+{
+    const char *text = cli_value(command, args, flag);
+    uint64_t value;
+    if (!text)
+        return true;
+    if (!weir_value_count(text, &value) || value < least || value > most) {
+        fprintf(stderr, "%s: %s must be a whole number from %llu to %llu, not '%s'\n",
+                command->name, flag, (unsigned long long)least, (unsigned long long)most, text);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool cli_api(const struct cli_command *command, const struct cli_args *args, enum weir_api *api)
+{
+    static const struct {
+        const char *name;
+        enum weir_api api;
+    } apis[] = {{"chat", WEIR_API_OPENAI_CHAT},
+                {"completions", WEIR_API_OPENAI_COMPLETIONS},
+                {"responses", WEIR_API_OPENAI_RESPONSES},
+                {"messages", WEIR_API_ANTHROPIC_MESSAGES}};
+    const char *text = cli_value(command, args, "--api");
+    *api = WEIR_API_OTHER;
+    for (size_t i = 0; text && i < WEIR_COUNT(apis); i++)
+        if (strcmp(text, apis[i].name) == 0)
+            *api = apis[i].api;
+    if (!text || *api != WEIR_API_OTHER)
+        return true;
+    fprintf(stderr, "%s: --api must be chat, completions, responses or messages, not '%s'\n",
+            command->name, text);
+    return false;
+}

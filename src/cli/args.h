@@ -8,6 +8,7 @@
 #define WEIR_CLI_ARGS_H
 
 #include "core/base.h"
+#include "wire/api.h"
 
 #include <stdio.h>
 
@@ -55,5 +56,13 @@ void cli_print_help(const struct cli_command *command, FILE *out);
 /* The value of that flag, NULL when it was not given. The flag must be in the table. */
 const char *cli_value(const struct cli_command *command, const struct cli_args *args,
                       const char *flag);
+
+/* The value of that flag as a whole number from least to most; *out is as it was when the flag was
+ * not given. false: said on stderr. */
+WEIR_MUST_USE bool cli_count(const struct cli_command *command, const struct cli_args *args,
+                             const char *flag, uint64_t least, uint64_t most, uint64_t *out);
+/* The API that --api names, WEIR_API_OTHER when it was not given. false: said on stderr. */
+WEIR_MUST_USE bool cli_api(const struct cli_command *command, const struct cli_args *args,
+                           enum weir_api *api);
 
 #endif

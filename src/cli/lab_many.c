@@ -99,7 +99,7 @@ void lab_show_many_csv(const struct lab_batch *batch)
     for (uint32_t row = 0; row <= batch->setup->map->scenario.tenant_count; row++)
         for (int f = 0; f < LAB_FIGURES; f++) {
             struct lab_mean mean = mean_of(batch, row, (enum lab_figure)f);
-            lab_put_csv_text(lab_tenant_name(batch->setup, row));
+            cli_put_csv(stdout, lab_tenant_name(batch->setup, row));
             printf(",%s", lab_figure_rows[f].key);
             lab_put_csv_number(mean.mean);
             lab_put_csv_number(mean.half);
@@ -294,7 +294,7 @@ void lab_show_difference_table(const struct lab_batch *a, const struct lab_batch
 static void put_csv_pair(const struct pair *pair, void *ctx)
 {
     (void)ctx;
-    lab_put_csv_text(pair->tenant);
+    cli_put_csv(stdout, pair->tenant);
     printf(",%s", pair->figure->key);
     lab_put_csv_number(pair->a.mean);
     lab_put_csv_number(pair->b.mean);

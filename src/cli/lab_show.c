@@ -56,21 +56,6 @@ json_t *lab_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-void lab_put_csv_text(const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"')
-            putchar('"');
-        putchar(*text);
-    }
-    putchar('"');
-}
-
 void lab_put_csv_number(double value)
 {
     if (isfinite(value))
@@ -261,7 +246,7 @@ void lab_show_csv(const struct lab_setup *setup, const struct lab_run *run)
         printf(",%s", lab_figure_rows[f].key);
     putchar('\n');
     for (uint32_t row = 0; row <= setup->map->scenario.tenant_count; row++) {
-        lab_put_csv_text(lab_tenant_name(setup, row));
+        cli_put_csv(stdout, lab_tenant_name(setup, row));
         for (int f = 0; f < LAB_FIGURES; f++)
             lab_put_csv_number(figures.tenants[row][f]);
         putchar('\n');
@@ -279,7 +264,7 @@ void lab_show_series(const struct lab_setup *setup, const struct lab_run *run)
         for (uint32_t t = 0; t < setup->map->scenario.tenant_count; t++) {
             const struct weir_lab_tenant_bin *bin = &results->tenants[t].bins[i];
             printf("%.6g,", bin_ns * i / 1e9);
-            lab_put_csv_text(setup->map->tenants[t].name);
+            cli_put_csv(stdout, setup->map->tenants[t].name);
             printf(",%u,%u,%u,%u,%u,%u,%llu,%llu,%.6g,%.6g,%.6g\n", bin->offered, bin->tries,
                    bin->finished, bin->good, bin->refused, bin->failed,
                    (unsigned long long)bin->prompt_tok, (unsigned long long)bin->output_tok,

@@ -48,7 +48,6 @@ enum { LAB_CELL_BYTES = 48 };
 const char *lab_cell(enum lab_unit unit, double value, char out[LAB_CELL_BYTES]);
 /* As JSON and CSV have it: null or nothing where there is none. */
 json_t *lab_number(double value);
-void lab_put_csv_text(const char *text);
 void lab_put_csv_number(double value);
 /* The tenant in that row of figures: behind the tenants, all of them. */
 const char *lab_tenant_name(const struct lab_setup *setup, uint32_t row);

@@ -89,19 +89,6 @@ static bool wrong(const char *flag, const char *must, const char *text)
     return false;
 }
 
-static bool read_count(const struct cli_args *args, const char *flag, uint64_t least, uint64_t most,
-                       uint64_t *out)
-{
-    const char *text = value(args, flag);
-    char must[100];
-    snprintf(must, sizeof must, "a whole number from %llu to %llu", (unsigned long long)least,
-             (unsigned long long)most);
-    if (!text)
-        return true;
-    return (weir_value_count(text, out) && *out >= least && *out <= most) ||
-           wrong(flag, must, text);
-}
-
 static bool read_time(const struct cli_args *args, const char *flag, uint64_t *out_ns)
 {
     const char *text = value(args, flag);
@@ -109,27 +96,6 @@ static bool read_time(const struct cli_args *args, const char *flag, uint64_t *o
         return true;
     return (weir_value_duration(text, out_ns) && *out_ns > 0) ||
            wrong(flag, "a time above 0, as in 90s or 10m", text);
-}
-
-static bool read_api(const struct cli_args *args, enum weir_api *api)
-{
-    static const struct {
-        const char *name;
-        enum weir_api api;
-    } apis[] = {{"chat", WEIR_API_OPENAI_CHAT},
-                {"completions", WEIR_API_OPENAI_COMPLETIONS},
-                {"responses", WEIR_API_OPENAI_RESPONSES},
-                {"messages", WEIR_API_ANTHROPIC_MESSAGES}};
-    const char *text = value(args, "--api");
-    *api = WEIR_API_OTHER;
-    if (!text)
-        return true;
-    for (size_t i = 0; i < WEIR_COUNT(apis); i++)
-        if (strcmp(text, apis[i].name) == 0) {
-            *api = apis[i].api;
-            return true;
-        }
-    return wrong("--api", "chat, completions, responses or messages", text);
 }
 
 static bool read_words(const struct cli_args *args, struct replay_wish *wish)
@@ -193,11 +159,12 @@ static bool read_wish(const struct cli_args *args, struct replay_wish *wish, enu
                                  .is_json = value(args, "--json") != NULL,
                                  .is_csv = value(args, "--csv") != NULL,
                                  .is_dry = value(args, "--dry-run") != NULL};
-    if (!read_words(args, wish) || !read_api(args, api) ||
-        !read_count(args, "--limit", 1, WEIR_TRACE_ROWS_MAX, &wish->limit) ||
-        !read_count(args, "--max-in-flight", 1, WEIR_LOAD_IN_FLIGHT_MAX, &in_flight) ||
-        !read_count(args, "--failures", 0, 1000000000, &failures) ||
-        !read_count(args, "--seed", 0, UINT32_MAX, &wish->seed) ||
+    if (!read_words(args, wish) || !cli_api(&replay_command, args, api) ||
+        !cli_count(&replay_command, args, "--limit", 1, WEIR_TRACE_ROWS_MAX, &wish->limit) ||
+        !cli_count(&replay_command, args, "--max-in-flight", 1, WEIR_LOAD_IN_FLIGHT_MAX,
+                   &in_flight) ||
+        !cli_count(&replay_command, args, "--failures", 0, 1000000000, &failures) ||
+        !cli_count(&replay_command, args, "--seed", 0, UINT32_MAX, &wish->seed) ||
         !read_time(args, "--duration", &wish->duration_ns) ||
         !read_time(args, "--timeout", &wish->timeout_ns))
         return false;

@@ -203,21 +203,6 @@ bool replay_show_table(const struct replay_outcome *o)
 
 /* ---- CSV ---- */
 
-static void csv_text(const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"')
-            putchar('"');
-        putchar(*text);
-    }
-    putchar('"');
-}
-
 static void csv_spread(const struct weir_playback_spread *s)
 {
     const uint64_t values[] = {s->p50_ns, s->p95_ns, s->p99_ns, s->max_ns};
@@ -230,7 +215,7 @@ static void csv_spread(const struct weir_playback_spread *s)
 
 static void csv_row(const char *name, const struct weir_playback_figures *f)
 {
-    csv_text(name);
+    cli_put_csv(stdout, name);
     printf(",%zu,%zu,%zu,%zu,%zu,%zu", f->planned, f->begun, f->ok, f->refused, f->failed, f->held);
     csv_spread(&f->latency);
     csv_spread(&f->ttft);

@@ -74,20 +74,6 @@ static bool wrong(const char *format, ...)
     return false;
 }
 
-static bool read_count(const struct cli_args *args, const char *flag, uint64_t min, uint64_t max,
-                       uint64_t *out)
-{
-    const char *text = flag_value(args, flag);
-    uint64_t value;
-    if (!text)
-        return true;
-    if (!weir_value_count(text, &value) || value < min || value > max)
-        return wrong("%s must be a whole number from %llu to %llu, not '%s'", flag,
-                     (unsigned long long)min, (unsigned long long)max, text);
-    *out = value;
-    return true;
-}
-
 static bool read_levels(const char *text, struct sweep_plan *plan)
 {
     static const uint32_t usual[] = {1, 2, 4, 8, 16, 32, 64};
@@ -187,21 +173,10 @@ static bool read_keys(const struct cli_args *args, struct sweep_plan *plan)
 
 static bool read_endpoint(const struct cli_args *args, struct sweep_plan *plan)
 {
-    static const struct {
-        const char *name;
-        enum weir_api api;
-    } apis[] = {{"chat", WEIR_API_OPENAI_CHAT},
-                {"completions", WEIR_API_OPENAI_COMPLETIONS},
-                {"responses", WEIR_API_OPENAI_RESPONSES},
-                {"messages", WEIR_API_ANTHROPIC_MESSAGES}};
-    const char *text = flag_value(args, "--api");
-    enum weir_api api = WEIR_API_OTHER;
+    enum weir_api api;
     char error_text[512];
-    for (size_t i = 0; text && i < WEIR_COUNT(apis); i++)
-        if (strcmp(text, apis[i].name) == 0)
-            api = apis[i].api;
-    if (text && api == WEIR_API_OTHER)
-        return wrong("--api is chat, completions, responses or messages, not '%s'", text);
+    if (!cli_api(&sweep_command, args, &api))
+        return false;
     if (args->words_count == 0)
         return wrong("which endpoint? weir sweep URL, as in\n"
                      "  weir sweep http://127.0.0.1:8767 --model mock");
@@ -241,8 +216,8 @@ static bool make_payload(const struct cli_args *args, struct sweep_plan *plan)
         return wrong("which model? --model NAME (a mock takes any), or --payload FILE");
     if (strlen(model) >= sizeof plan->model)
         return wrong("--model: %zu bytes are too long for a name", strlen(model));
-    if (!read_count(args, "--prompt", 1, WEIR_PROMPT_TOK_MAX, &plan->prompt_tok) ||
-        !read_count(args, "--output", 1, 10000000, &plan->output_tok))
+    if (!cli_count(&sweep_command, args, "--prompt", 1, WEIR_PROMPT_TOK_MAX, &plan->prompt_tok) ||
+        !cli_count(&sweep_command, args, "--output", 1, 10000000, &plan->output_tok))
         return false;
     plan->is_stream = !flag_value(args, "--whole");
     snprintf(plan->model, sizeof plan->model, "%s", model);
@@ -297,9 +272,9 @@ static bool read_plan(const struct cli_args *args, struct sweep_plan *plan)
                     plan->timeout_ns > 86400 * WEIR_NS_PER_S))
         return wrong("--timeout must be a time up to a day as in 30s, not '%s'", timeout);
     if (!read_endpoint(args, plan) ||
-        !read_count(args, "--requests", 1, WEIR_SWEEP_REQUESTS_MAX, &requests) ||
-        !read_count(args, "--warm-up", 0, 10000, &warm_up) ||
-        !read_count(args, "--errors", 0, 100, &errors) || !read_keys(args, plan) ||
+        !cli_count(&sweep_command, args, "--requests", 1, WEIR_SWEEP_REQUESTS_MAX, &requests) ||
+        !cli_count(&sweep_command, args, "--warm-up", 0, 10000, &warm_up) ||
+        !cli_count(&sweep_command, args, "--errors", 0, 100, &errors) || !read_keys(args, plan) ||
         !read_levels(levels, plan) ||
         !read_clients(flag_value(args, "--clients"), levels != NULL, plan))
         return false;

@@ -27,6 +27,9 @@ const char *cli_json_text(const json_t *object, const char *name);
 /* Prints and frees it. false: out of memory. */
 WEIR_MUST_USE bool cli_print_json(json_t *value);
 
+/* Text as a field of CSV, quoted where it must be (RFC 4180). */
+void cli_put_csv(FILE *out, const char *text);
+
 /* A table whose columns are as wide as their cells need; columns of numbers are on the right. */
 #define CLI_COLUMNS_MAX 12
 struct cli_table {
