@@ -1,0 +1,24 @@
+// TypeScript of the page for tests in Node: load('lab/view/format.ts') is the module, bundled in memory
+// with everything it imports.
+import { build } from 'esbuild';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const web = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
+
+export async function load(file) {
+  const { outputFiles } = await build({
+    entryPoints: [path.join(web, file)],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    loader: { '.css': 'empty' },
+    logLevel: 'error',
+  });
+  const code = Buffer.from(outputFiles[0].contents).toString('base64');
+  return import(`data:text/javascript;base64,${code}`);
+}
