@@ -138,7 +138,8 @@ static void say_no_scenario(const char *word)
         fputs("; weir lab --list names the scenarios\n", stderr);
 }
 
-static bool load_config(struct lab_setup *setup, const char *word, const struct lab_sets *sets)
+static bool load_config(struct lab_setup *setup, const char *word, const struct lab_sets *sets,
+                        const struct weir_trace *trace)
 {
     const struct lab_scenario_text *scenario = find_scenario(word);
     if (!scenario && access(word, F_OK) != 0) {
@@ -153,6 +154,10 @@ static bool load_config(struct lab_setup *setup, const char *word, const struct 
                                       .sets_count = sets->count,
                                       .no_secrets = true,
                                       .for_lab = true};
+    if (trace) {
+        from.senders = (const char *const *)trace->names[WEIR_TRACE_TENANT];
+        from.senders_count = trace->names_count[WEIR_TRACE_TENANT];
+    }
     if (scenario)
         copy_about(setup->about, sizeof setup->about, scenario->text, scenario->bytes);
     else
@@ -177,7 +182,7 @@ bool lab_setup_load(struct lab_setup *setup, const char *word, const struct lab_
                     const struct weir_trace *trace)
 {
     *setup = (struct lab_setup){0};
-    if (!load_config(setup, word ? word : "default", sets))
+    if (!load_config(setup, word ? word : "default", sets, trace))
         return false;
     note_changes(setup, sets);
     setup->map = malloc(sizeof *setup->map);

@@ -182,6 +182,8 @@ struct weir_config *weir_config_load(const struct weir_config_source *from,
                                  .problems = problems,
                                  .no_secrets = from->no_secrets,
                                  .for_lab = from->for_lab,
+                                 .senders = from->senders,
+                                 .senders_count = from->senders_count,
                                  .whole = {.where = from->file ? from->file : "flags"}};
     struct weir_config *config = loader.config;
     weir_loader_presets(&loader, &weir_config_root_table, config);

@@ -344,6 +344,10 @@ struct weir_config_source {
     size_t sets_count;
     bool no_secrets; /* do not read key_env and key_file: for `weir check` on another machine */
     bool for_lab;    /* traffic and backend are used: no warning that they are not */
+    /* for_lab: who sends in a trace. A set may be of a tenant that only traffic or these name: one
+     * with the defaults is made of it. */
+    const char *const *senders;
+    size_t senders_count;
 };
 
 /* Builds a configuration from a file, from flags, or (neither given) the embedded default.

@@ -110,11 +110,15 @@ static void finish_credential(struct weir_loader *loader, struct weir_config_ups
     check_credential_text(loader, upstream, &upstream->key_env, what, value, strlen(value));
 }
 
-static void refuse_without_rate(struct weir_loader *loader, const uint64_t *burst,
-                                const char *burst_key, struct weir_config_rate rate,
-                                const char *rate_key)
+/* A burst is of no use without its rate: a slip of the hand, but where the rate is `none`. */
+static void refuse_without_rate(struct weir_loader *loader, uint64_t *burst, const char *burst_key,
+                                const struct weir_config_rate *rate, const char *rate_key)
 {
-    if (*burst && !rate.count)
+    if (!*burst || rate->count)
+        return;
+    if (weir_loader_given(loader, rate))
+        *burst = 0;
+    else
         weir_loader_error(loader, weir_loader_place(loader, burst),
                           "%s is given without %s: nothing would be "
                           "limited",
@@ -138,13 +142,13 @@ static void finish_rates(struct weir_loader *loader, struct weir_config_upstream
             weir_loader_place(loader, upstream->input_tokens.count ? &upstream->input_tokens
                                                                    : &upstream->output_tokens),
             "accounting openai has one token limit; give tokens, or accounting: anthropic");
-    refuse_without_rate(loader, &upstream->burst_req, "burst", upstream->rate, "rate");
-    refuse_without_rate(loader, &upstream->tokens_burst_tok, "tokens_burst", upstream->tokens,
+    refuse_without_rate(loader, &upstream->burst_req, "burst", &upstream->rate, "rate");
+    refuse_without_rate(loader, &upstream->tokens_burst_tok, "tokens_burst", &upstream->tokens,
                         "tokens");
     refuse_without_rate(loader, &upstream->input_tokens_burst_tok, "input_tokens_burst",
-                        upstream->input_tokens, "input_tokens");
+                        &upstream->input_tokens, "input_tokens");
     refuse_without_rate(loader, &upstream->output_tokens_burst_tok, "output_tokens_burst",
-                        upstream->output_tokens, "output_tokens");
+                        &upstream->output_tokens, "output_tokens");
     if (!upstream->burst_req && upstream->rate.count)
         upstream->burst_req = burst_of(upstream->rate);
     if (!upstream->tokens_burst_tok)
@@ -453,8 +457,8 @@ static void finish_tenants(struct weir_loader *loader, const struct weir_names *
         tenant->scope_index = tenant->scope ? weir_names_resolve(loader, &tenant->scope,
                                                                  tenant->scope, scopes, "scope")
                                             : WEIR_NONE;
-        refuse_without_rate(loader, &limits->burst_req, "burst", limits->requests, "requests");
-        refuse_without_rate(loader, &limits->tokens_burst_tok, "tokens_burst", limits->tokens,
+        refuse_without_rate(loader, &limits->burst_req, "burst", &limits->requests, "requests");
+        refuse_without_rate(loader, &limits->tokens_burst_tok, "tokens_burst", &limits->tokens,
                             "tokens");
         if (!limits->burst_req && limits->requests.count)
             limits->burst_req = burst_of(limits->requests);

@@ -262,3 +262,14 @@ bool weir_loader_given(struct weir_loader *loader, const void *field)
 {
     return find_mark(loader, field) != NULL;
 }
+
+void weir_loader_move_marks(struct weir_loader *loader, const void *old, size_t bytes,
+                            const void *moved)
+{
+    for (size_t i = 0; i < loader->marks_count; i++) {
+        uintptr_t from = (uintptr_t)loader->marks[i].field - (uintptr_t)old;
+        if (from < bytes)
+            loader->marks[i].field = (const char *)moved + from;
+    }
+    loader->marks_sorted = false;
+}

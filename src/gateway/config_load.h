@@ -23,6 +23,8 @@ struct weir_loader {
     struct weir_config_problems *problems;
     bool no_secrets;
     bool for_lab;
+    const char *const *senders; /* as in struct weir_config_source */
+    size_t senders_count;
     struct weir_place whole; /* the file, or "flags" */
     struct weir_mark
         *marks; /* one for each value that was given, in order of address once sorted */
@@ -55,6 +57,9 @@ void weir_loader_mark(struct weir_loader *loader, const void *field, struct weir
 /* Where a value was given; its line and file are those of the whole when it was not. */
 struct weir_place weir_loader_place(struct weir_loader *loader, const void *field);
 bool weir_loader_given(struct weir_loader *loader, const void *field);
+/* Values that were marked between old and old + bytes are now at moved. */
+void weir_loader_move_marks(struct weir_loader *loader, const void *old, size_t bytes,
+                            const void *moved);
 
 /* Gives every field of row, and of the tables inside it, its default. */
 void weir_loader_presets(struct weir_loader *loader, const struct weir_field_table *table,

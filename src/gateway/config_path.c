@@ -91,6 +91,12 @@ static size_t add_rows(const struct weir_field *field, const void *row, const ch
     return known_count;
 }
 
+/* Whether a list is that of the tenants, and whoever sends is one of them. */
+static bool is_senders(const struct step *step, const struct weir_field *list)
+{
+    return step->loader->for_lab && list == weir_field_find(&weir_config_root_table, "tenants");
+}
+
 static void say_unknown(const struct step *step, const struct weir_field *list)
 {
     const char *known[KNOWN_MAX];
@@ -100,6 +106,9 @@ static void say_unknown(const struct step *step, const struct weir_field *list)
     snprintf(word, sizeof word, "%.*s", (int)weir_min_u64(bytes, 60), step->rest);
     if (list) {
         count = add_rows(list, step->row, known, 0);
+        if (is_senders(step, list)) /* traffic has one list, its tenants */
+            count = add_rows(only_list(&weir_config_traffic_table), &step->loader->config->traffic,
+                             known, count);
         snprintf(before, sizeof before, "there is no");
         snprintf(after, sizeof after, " under %s", list->key);
     } else {
@@ -115,10 +124,65 @@ static void say_unknown(const struct step *step, const struct weir_field *list)
     weir_loader_unknown(step->loader, step->place, before, word, after, known, count);
 }
 
+/* How many bytes of a path a name takes, and so stands at its beginning; 0: it does not. */
+static size_t name_bytes(const char *path, const char *name)
+{
+    size_t bytes = name ? strlen(name) : 0;
+    return strncmp(path, name ? name : "", bytes) == 0 && (path[bytes] == '.' || !path[bytes])
+               ? bytes
+               : 0;
+}
+
+/* The longest name of somebody who sends that a path begins with; NULL: none. */
+static const char *find_sender(const struct weir_loader *loader, const char *path)
+{
+    const struct weir_config_traffic *traffic = &loader->config->traffic;
+    const char *found = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; i < traffic->tenants_count + loader->senders_count; i++) {
+        const char *name = i < traffic->tenants_count ? traffic->tenants[i].name
+                                                      : loader->senders[i - traffic->tenants_count];
+        size_t bytes = name_bytes(path, name);
+        if (bytes > longest) {
+            longest = bytes;
+            found = name;
+        }
+    }
+    return found;
+}
+
+/* In the lab whoever sends is a tenant, with the defaults of one if `tenants` has no entry of that
+ * name. A path to such a tenant makes the entry. False after a problem was reported. */
+static bool add_sender(struct step *step, const struct weir_field *list)
+{
+    struct weir_loader *loader = step->loader;
+    const char *name = find_sender(loader, step->rest), *rest = step->rest;
+    (void)take_row(list, step->row, &rest);
+    uint32_t count;
+    char *rows = rows_of(list, step->row, &count);
+    if (!name || strlen(name) <= (size_t)(rest - step->rest) || count == list->table->rows_max)
+        return true;
+    size_t bytes = count * list->table->row_bytes;
+    uint32_t more = count + 1;
+    char *moved = weir_config_alloc(loader->config, more, list->table->row_bytes);
+    weir_loader_presets(loader, list->table, moved + bytes);
+    if (!weir_loader_set(loader, &list->table->fields[0], moved + bytes, "the tenant's name", name,
+                         step->place))
+        return false;
+    if (rows)
+        memcpy(moved, rows, bytes);
+    weir_loader_move_marks(loader, rows, bytes, moved);
+    memcpy(step->row + list->offset, &moved, sizeof moved);
+    memcpy(step->row + list->count_offset, &more, sizeof more);
+    return true;
+}
+
 /* Goes into a row of a list. False after a problem was reported. */
 static bool enter_list(struct step *step, const struct weir_field *list)
 {
     uint32_t count;
+    if (is_senders(step, list) && !add_sender(step, list))
+        return false;
     char *rows = rows_of(list, step->row, &count);
     char *row = take_row(list, step->row, &step->rest);
     if (!row && count == 1 &&

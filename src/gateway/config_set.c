@@ -244,8 +244,9 @@ bool weir_loader_set(struct weir_loader *loader, const struct weir_field *field,
         break;
     }
     case WEIR_FIELD_RATE: {
-        struct weir_config_rate rate;
-        is_right = weir_value_rate(text, &rate) && rate.count <= field->max;
+        struct weir_config_rate rate = {0}; /* none: what was given before is taken away */
+        is_right =
+            strcmp(text, "none") == 0 || (weir_value_rate(text, &rate) && rate.count <= field->max);
         if (is_right)
             memcpy(at, &rate, sizeof rate);
         break;

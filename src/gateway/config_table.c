@@ -594,7 +594,7 @@ void weir_field_accepts(const struct weir_field *field, char *out, size_t out_by
         plain = field->min ? "true" : "true or false";
         break;
     case WEIR_FIELD_RATE:
-        plain = "a rate (2/s, 100/m, 1.5M/h)";
+        plain = "a rate (2/s, 100/m, 1.5M/h) or none";
         break;
     case WEIR_FIELD_ADDR:
         plain = "address:port (127.0.0.1:8765, [::1]:8765)";

@@ -150,13 +150,15 @@ static void walk_rows(struct walker *walker, const struct weir_field *field,
     }
     size_t count =
         is_one ? 1 : (size_t)(node->data.sequence.items.top - node->data.sequence.items.start);
-    if (count == 0 || count > field->table->rows_max) {
+    /* --set backend.troubles=[]: the file's are taken away. */
+    bool is_none = count == 0 && walker->flag && !field->is_required;
+    if ((count == 0 && !is_none) || count > field->table->rows_max) {
         weir_loader_error(loader, node_place(walker, node),
                           "%s must have between 1 and %u entries, not %zu", field->key,
                           field->table->rows_max, count);
         return;
     }
-    char *rows = weir_config_alloc(loader->config, count, field->table->row_bytes);
+    char *rows = is_none ? NULL : weir_config_alloc(loader->config, count, field->table->row_bytes);
     uint32_t narrow = (uint32_t)count;
     memcpy((char *)row + field->offset, &rows, sizeof rows);
     memcpy((char *)row + field->count_offset, &narrow, sizeof narrow);

@@ -22,7 +22,7 @@ static const struct run_row rows[] = {
     {"$W serve --rate 2>&1", 2, "--rate needs a value: --rate N/s"},
     {"$W serve --rate 1/s --rate=2/s 2>&1", 2, "--rate is given twice"},
     {"$W serve --rate fast 2>&1", 2,
-     "--rate: the value must be a rate (2/s, 100/m, 1.5M/h), not 'fast'"},
+     "--rate: the value must be a rate (2/s, 100/m, 1.5M/h) or none, not 'fast'"},
     {"$W serve --upstream ftp://h 2>&1", 2,
      "--upstream: the value must begin with http:// or https://"},
     {"$W serve --ledger /nowhere/x.db 2>&1", 2,

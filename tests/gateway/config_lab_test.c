@@ -56,7 +56,7 @@ static const struct {
      SAY("6:41", "mean must be a whole number between 0 and 10000000, not '-5'")},
     {T "  - {name: x, rate: 0/s}\n",
      SAY("6:12", "'x' has no rate; give one, as in rate: 1.5/s")
-         SAY("6:21", "rate must be a rate (2/s, 100/m, 1.5M/h), not '0/s'")},
+         SAY("6:21", "rate must be a rate (2/s, 100/m, 1.5M/h) or none, not '0/s'")},
     {T "  - {name: x, rate: 2M/s}\n", SAY("6:21", "rate is above a million requests a second")},
     {T "  - {name: x, arrivals: closed, rate: 1/s, users: 2}\n",
      SAY("6:39", "rate belongs to arrivals poisson and even")},
@@ -191,6 +191,10 @@ static const struct {
     {"backend.replicas", "9", "- replicas: 9\n", NULL},
     {"backend.1.replicas", "9", "- replicas: 9\n", NULL},
     {"backend.troubles.1.until", "9s", "        until: 9s\n", NULL},
+    {"backend.troubles", "[]", "- replicas: 2\n", NULL},
+    {"tenants", "[]", "\ntraffic:\n", NULL},
+    {"upstreams", "[]", NULL,
+     "--set upstreams:0:0: upstreams must have between 1 and 64 entries, not 0\n"},
     {"upstreams.a.breaker.trials", "4", "      trials: 4\n", NULL},
     {"upstreams.a.url", "http://h:80/x", "url: http://h:80/x\n", NULL},
     {"scheduler", "vtx", NULL,
@@ -219,7 +223,8 @@ static const struct {
     {"traffic.btach.rate", "1/s", NULL,
      "--set traffic.btach.rate:0:0: unknown key 'btach' in traffic; did you mean 'batch'?\n"},
     {"traffic.batch.rate", "fast", NULL,
-     "--set traffic.batch.rate:0:0: rate must be a rate (2/s, 100/m, 1.5M/h), not 'fast'\n"},
+     "--set traffic.batch.rate:0:0: rate must be a rate (2/s, 100/m, 1.5M/h) or none, not "
+     "'fast'\n"},
     {"traffic.batch.prompt.low", "2k", NULL,
      "--set traffic.batch.prompt.low:0:0: prompt: low is above high\n"},
     {"traffic.batch.arrivals", "closed", NULL,
@@ -255,6 +260,64 @@ static void config_lab__a_path__sets_one_value_or_says_why_not(void **state)
     }
 }
 
+/* In the lab whoever sends is a tenant: a path to one that `tenants` does not have makes the entry,
+ * and what was said of the others still points at their lines. */
+static void config_lab__a_path_to_a_sender__makes_a_tenant(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "upstreams: [{name: a, url: 'http://h:1'}]\n"
+        "tenants:\n"
+        "- {name: a, lane: nowhere}\n"
+        "- {name: b, limits: {requests: 2/s, burst: 9}}\n"
+        "traffic: {tenants: [{name: a.b, rate: 1/s}, {name: b, rate: 1/s}]}\n";
+    static const char *const senders[] = {"of-trace", "not a name"};
+    struct weir_config_source from = {.file = "lab.yaml",
+                                      .text = text,
+                                      .text_bytes = sizeof text - 1,
+                                      .for_lab = true,
+                                      .senders = senders,
+                                      .senders_count = 2};
+    static const struct weir_config_set right[] = {
+        {"tenants.a.b.weight", "3"},           {"tenants.of-trace.lane", "batch"},
+        {"tenants.a.b.weight", "4"},           {"tenants.b.weight", "5"},
+        {"tenants.b.limits.requests", "none"}, {"tenants.a.lane", "standard"}};
+    struct weir_config_problems problems = {0};
+    from.sets = right;
+    from.sets_count = WEIR_COUNT(right);
+    struct weir_config *config = weir_config_load(&from, &problems);
+    CHECK_MSG(config, "%s", problems.list[0].text);
+    CHECK_INT(config->tenants_count, 4);
+    CHECK_STR(config->tenants[2].name, "a.b");
+    CHECK_INT(config->tenants[2].weight, 4);
+    CHECK_STR(config->tenants[3].name, "of-trace");
+    CHECK_INT(config->tenants[1].weight, 5);
+    CHECK_INT(config->tenants[1].limits.burst_req, 0);
+    weir_config_free(config);
+
+    static const struct weir_config_set wrong[] = {{"tenants.a.b.weight", "3"},
+                                                   {"tenants.not a name.weight", "3"},
+                                                   {"tenants.of-trade.weight", "3"}};
+    static const char *const said[] = {
+        "the tenant's name must be a name (letters, digits, '.', '_', '-'; at most 63), not 'not a "
+        "name'",
+        "there is no 'of-trade' under tenants", "there is no lane 'nowhere'"};
+    from.sets = wrong;
+    from.sets_count = WEIR_COUNT(wrong);
+    CHECK(!weir_config_load(&from, &problems));
+    CHECK_INT(problems.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_MSG(strstr(problems.list[i].text, said[i]), "%s", problems.list[i].text);
+    CHECK_INT(problems.list[2].line, 3);
+    weir_config_problems_free(&problems);
+
+    from.for_lab = false; /* the gateway knows its own tenants only */
+    from.sets = right;
+    from.sets_count = 1;
+    CHECK(!weir_config_load(&from, &problems));
+    weir_config_problems_free(&problems);
+}
+
 static void config_lab__of_two_values_for_one_path__the_last_holds(void **state)
 {
     (void)state;
@@ -274,6 +337,7 @@ int main(void)
         cmocka_unit_test(config_lab__a_trace_is_longer_than_time__from_may_be_later),
         cmocka_unit_test(config_lab__a_slip_in_a_tenants_name__is_pointed_at),
         cmocka_unit_test(config_lab__a_path__sets_one_value_or_says_why_not),
+        cmocka_unit_test(config_lab__a_path_to_a_sender__makes_a_tenant),
         cmocka_unit_test(config_lab__of_two_values_for_one_path__the_last_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,7 @@ static const struct {
     {UP "  tls: {verify: false}\n", "4:17: verify must be true, not 'false'\n"},
     {UP "  api: openia\n",
      "4:8: api must be one of openai, anthropic, both, not 'openia'; did you mean 'openai'?\n"},
-    {UP "  rate: 2\n", "4:9: rate must be a rate (2/s, 100/m, 1.5M/h), not '2'\n"},
+    {UP "  rate: 2\n", "4:9: rate must be a rate (2/s, 100/m, 1.5M/h) or none, not '2'\n"},
     {UP "  burst: 5\n", "4:10: burst is given without rate: nothing would be limited\n"},
     {UP "  models: [gpt-*, g*t]\n",
      "4:19: models must be a list of model names (an asterisk only at their end), not 'g*t'\n"},
