@@ -1,28 +1,39 @@
-// The page as a folder of a few files with fixed names, so that the build can list them and the gateway
-// can embed them: freshness is the ETag's business. `base: './'` lets it work under any prefix.
+// The page in two forms. Served: a folder of a few files with fixed names, so that the gateway can embed
+// them; freshness is the ETag's business, and `base: './'` lets it work under any prefix. WEIR_PAGE_FORM=file:
+// one file that opens from a folder.
 import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
+import { labWasm, oneFile, type PageForm } from "./page_plugin";
+
+const form: PageForm = process.env["WEIR_PAGE_FORM"] === "file" ? "file" : "served";
+const here = fileURLToPath(new URL(".", import.meta.url));
 
 export default defineConfig({
   root: "lab",
   base: "./",
+  plugins: [labWasm(form), ...(form === "file" ? [oneFile()] : [])],
   worker: {
     format: "es",
+    plugins: () => [labWasm(form)],
     rollupOptions: { output: { entryFileNames: "worker.js", chunkFileNames: "[name].js" } },
   },
   // Scenarios and missions stand outside the page's root.
-  server: { fs: { allow: [resolve(import.meta.dirname ?? ".", "..")] } },
+  server: { fs: { allow: [resolve(here, "..")] } },
   build: {
     outDir: resolve(process.env["WEIR_PAGE_OUT"] ?? "dist"),
     emptyOutDir: true,
     target: "es2022",
-    modulePreload: { polyfill: false },
+    modulePreload: false,
     assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    reportCompressedSize: false,
     rollupOptions: {
       output: {
         entryFileNames: "lab.js",
         chunkFileNames: "[name].js",
         assetFileNames: "[name][extname]",
+        inlineDynamicImports: form === "file",
       },
     },
   },

@@ -1,5 +1,6 @@
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/pages.h"
 #include "cli/serve_report.h"
 #include "gateway/gateway.h"
 #include "gateway/keys.h"
@@ -31,7 +32,7 @@ static const struct cli_option serve_options[] = {
     {"--fail-threshold", "N", "failures in a row that open the breaker (5)", NULL},
     {"--cooldown", "TIME", "how long the breaker stays open (15s)", NULL},
     {"--listen", "A:P", "where clients connect (127.0.0.1:8765)", NULL},
-    {"--admin", "A:P", "health, metrics and admin API (127.0.0.1:8766)", NULL},
+    {"--admin", "A:P", "health, metrics, admin API and the lab page (127.0.0.1:8766)", NULL},
     {"--ledger", "WHERE", "where budgets are kept: a file, or memory", NULL},
     {"--access-log", "WHERE", "off, stderr, or a file's path (stderr)", NULL},
     {"--report", "FILE",
@@ -225,6 +226,11 @@ static void print_ready(const struct weir_config *config, uint16_t listen_port, 
     printf("  admin:  ");
     print_address(&config->admin, admin_port, false);
     printf("/metrics, token in %s/admin.token\n", config->state_dir);
+    if (cli_pages.count > 0) {
+        printf("  lab:    ");
+        print_address(&config->admin, admin_port, false);
+        printf("/lab/\n");
+    }
     printf("  try:    curl ");
     print_address(&config->listen, listen_port, is_tls);
     const char *slash_v1 = "/v1";
@@ -308,6 +314,7 @@ static bool prepare_starter(const struct cli_args *args, pid_t parent)
         return false;
     weir_gateway_report = report ? cli_serve_report : NULL;
     weir_gateway_ready = tell_ready;
+    weir_gateway_pages = cli_pages;
     return true;
 }
 

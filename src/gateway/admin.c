@@ -8,7 +8,10 @@
 #include <time.h>
 
 #include "core/num.h"
+#include "gateway/config_print.h"
+#include "gateway/gateway.h"
 #include "gateway/ledger_service.h"
+#include "gateway/pages.h"
 #include "gateway/rollover.h"
 #include "gateway/state.h"
 
@@ -19,7 +22,8 @@
 struct admin_asking {
     struct admin_asking *next, **link;
     struct weir_exchange *x;
-    struct weir_ledger_call *call; /* NULL once it is answered */
+    struct weir_ledger_call *call; /* NULL once it is answered, or nothing was asked */
+    struct weir_slice rest;        /* of a page: static bytes not yet written */
 };
 
 struct weir_admin {
@@ -272,6 +276,18 @@ static void admin_metrics(struct weir_gateway *g, struct weir_exchange *x)
     free(text);
 }
 
+/* Every setting in force. Credentials and keys are no settings: none is in it. */
+static void admin_config(struct weir_gateway *g, struct weir_exchange *x)
+{
+    char *text = weir_config_yaml(g->config);
+    if (text)
+        weir_exchange_respond(x, 200, "application/yaml", WEIR_SLICE("cache-control: no-store\r\n"),
+                              weir_slice_of(text));
+    else
+        admin_text(x, 500, "out of memory\n");
+    free(text);
+}
+
 /* ---- the ledger ---- */
 
 static int64_t admin_wall_s(void)
@@ -292,6 +308,22 @@ static void admin_ledger_reply(void *ctx, uint32_t status, json_t *answer)
     admin_json(asking->x, status, answer);
 }
 
+/* NULL: out of memory. */
+static struct admin_asking *admin_asking_begin(struct weir_admin *a, struct weir_exchange *x)
+{
+    struct admin_asking *asking = calloc(1, sizeof *asking);
+    if (!asking)
+        return NULL;
+    asking->x = x;
+    asking->next = a->askings;
+    asking->link = &a->askings;
+    if (asking->next)
+        asking->next->link = &asking->next;
+    a->askings = asking;
+    weir_exchange_user_set(x, asking);
+    return asking;
+}
+
 /* body NULL: a GET. The path and the query are cut from the head's. */
 static void admin_ledger(struct weir_admin *a, struct weir_exchange *x,
                          const struct weir_slice *body)
@@ -301,18 +333,11 @@ static void admin_ledger(struct weir_admin *a, struct weir_exchange *x,
     if (asprintf(&path, "%.*s", (int)whole.bytes, whole.at) < 0)
         path = NULL;
     char *query = path ? strchr(path, '?') : NULL;
-    struct admin_asking *asking = calloc(1, sizeof *asking);
+    struct admin_asking *asking = path ? admin_asking_begin(a, x) : NULL;
     json_t *json = body ? json_loadb(body->at, body->bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (query)
         *query++ = '\0';
-    if (path && asking) {
-        asking->x = x;
-        asking->next = a->askings;
-        asking->link = &a->askings;
-        if (asking->next)
-            asking->next->link = &asking->next;
-        a->askings = asking;
-        weir_exchange_user_set(x, asking);
+    if (asking) {
         const struct weir_ledger_request request = {.is_post = body != NULL,
                                                     .path = path,
                                                     .query = query ? query : "",
@@ -322,7 +347,6 @@ static void admin_ledger(struct weir_admin *a, struct weir_exchange *x,
         asking->call = weir_ledger_service_call(a->ledger, &request, weir_loop_now_ns(a->g->loop));
     } else {
         admin_text(x, 500, "out of memory\n");
-        free(asking);
     }
     json_decref(json);
     free(path);
@@ -341,6 +365,55 @@ static void admin_end(struct weir_admin *a, struct weir_exchange *x)
         asking->next->link = asking->link;
     free(asking);
 }
+
+/* ---- the lab page ---- */
+
+/* As much as the exchange takes: a file may be larger than what one connection may hold. */
+static void admin_page_go_on(struct admin_asking *asking)
+{
+    const size_t piece_bytes = WEIR_EXCHANGE_HIGH_BYTES / 4;
+    struct weir_slice *rest = &asking->rest;
+    while (rest->bytes > 0 && !weir_exchange_full(asking->x)) {
+        size_t bytes = rest->bytes < piece_bytes ? rest->bytes : piece_bytes;
+        weir_exchange_write(asking->x, rest->at, bytes);
+        *rest = (struct weir_slice){rest->at + bytes, rest->bytes - bytes};
+    }
+    if (rest->bytes == 0)
+        weir_exchange_finish(asking->x);
+}
+
+static void admin_page(struct weir_admin *a, struct weir_exchange *x, struct weir_slice path)
+{
+    const struct weir_http_head *head = weir_exchange_head(x);
+    const struct weir_page_request request = {
+        .is_get = head->method == WEIR_HTTP_GET || head->method == WEIR_HTTP_HEAD,
+        .path = path,
+        .accept_encoding = weir_http_value(head, WEIR_HTTP_ACCEPT_ENCODING),
+        .if_none_match = weir_http_value(head, WEIR_HTTP_IF_NONE_MATCH)};
+    struct weir_page_answer answer;
+    struct admin_asking *asking = admin_asking_begin(a, x);
+    if (!asking) {
+        admin_text(x, 500, "out of memory\n");
+        return;
+    }
+    weir_pages_answer(&weir_gateway_pages, &request, &answer);
+    struct weir_http_out *out =
+        weir_exchange_answer(x, answer.status, (struct weir_slice){0}, answer.body.bytes);
+    weir_http_write_header_text(out, "content-type", answer.type);
+    weir_http_write_raw(out, weir_slice_of(answer.headers));
+    bool has_ended = weir_exchange_answer_head_end(x);
+    WEIR_INVARIANT(has_ended); /* nothing of the client's is in it */
+    asking->rest = answer.body;
+    admin_page_go_on(asking);
+}
+
+static void admin_drained(void *ctx, struct weir_exchange *x)
+{
+    (void)ctx;
+    admin_page_go_on(weir_exchange_user(x)); /* every other answer was whole from the start */
+}
+
+/* ---- requests ---- */
 
 void weir_admin_ledger_answer(struct weir_admin *admin, const struct weir_store_answer *answer)
 {
@@ -379,8 +452,10 @@ static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
                  {"/v1/holds", admin_holds}};
 
     bool is_ledger = weir_ledger_service_serves(path);
-    if (head->method != WEIR_HTTP_GET && head->method != WEIR_HTTP_HEAD &&
-        !(is_ledger && head->method == WEIR_HTTP_POST)) {
+    if (weir_pages_has(path)) {
+        admin_page(a, x, path);
+    } else if (head->method != WEIR_HTTP_GET && head->method != WEIR_HTTP_HEAD &&
+               !(is_ledger && head->method == WEIR_HTTP_POST)) {
         admin_text(x, 405, "only GET is served here, and POST below /v1/ledger\n");
     } else if (weir_slice_equal(path, WEIR_SLICE("/healthz"))) {
         admin_text(x, 200, "ok\n");
@@ -393,6 +468,8 @@ static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
                        "admin.token of the state directory.\n"));
     } else if (weir_slice_equal(path, WEIR_SLICE("/metrics"))) {
         admin_metrics(g, x);
+    } else if (weir_slice_equal(path, WEIR_SLICE("/v1/config"))) {
+        admin_config(g, x);
     } else if (is_ledger && head->method == WEIR_HTTP_POST) {
         return WEIR_HEAD_READ_BODY;
     } else if (is_ledger) {
@@ -405,9 +482,8 @@ static enum weir_head_verdict admin_head(void *ctx, struct weir_exchange *x)
             }
         }
         admin_text(x, 404,
-                   "no such page; there are /healthz, /readyz, /metrics, /v1/status, /v1/tenants, "
-                   "/v1/upstreams, "
-                   "/v1/holds and /v1/ledger\n");
+                   "no such page; there are /lab/, /healthz, /readyz, /metrics, /v1/status, "
+                   "/v1/tenants, /v1/upstreams, /v1/holds, /v1/config and /v1/ledger\n");
     }
     return WEIR_HEAD_ANSWERED;
 }
@@ -471,6 +547,7 @@ struct weir_admin *weir_admin_listen(struct weir_gateway *g, const char *address
                                                 .head = admin_head,
                                                 .request = admin_request,
                                                 .gone = admin_gone,
+                                                .drained = admin_drained,
                                                 .done = admin_done,
                                                 .fault = admin_fault};
     struct weir_store_status status = {0};

@@ -1,5 +1,6 @@
-/* admin: the operator's listener: health, metrics and a small JSON API.
+/* admin: the operator's listener: health, metrics, a small JSON API, and the lab page.
  *
+ *   GET /lab/...        the lab page, see pages.h; no token
  *   GET /healthz        200 while the process serves its loop; no token
  *   GET /readyz         200 when new requests are admitted, 503 with the reason otherwise; no token
  *   GET /metrics        Prometheus text, see metrics.h
@@ -8,9 +9,11 @@
  *   GET /v1/upstreams   one object an upstream, with its pool
  *   GET /v1/holds       live holds: id, tenant, age, estimate; at most 1,000, "more" says whether
  *                       there are others
+ *   GET /v1/config      every setting in force, as YAML that loads again. Where a credential is
+ *                       (key_env, key_file) but none itself, and no weir keys or their digests
  *   /v1/ledger...       budgets, also to change them: see ledger_service.h
  *
- * All but the first two want the admin token: Authorization: Bearer TOKEN. Ids are strings. Answers
+ * All but the first three want the admin token: Authorization: Bearer TOKEN. Ids are strings. Answers
  * are read from the flow's views and the store, and nothing but the POSTs of the ledger changes
  * anything. Thread: loop. */
 #ifndef WEIR_GATEWAY_ADMIN_H

@@ -31,6 +31,7 @@
 
 weir_gateway_ready_fn *weir_gateway_ready;
 weir_gateway_report_fn *weir_gateway_report;
+struct weir_pages weir_gateway_pages;
 int weir_gateway_until_fd = -1;
 
 /* ---- the flow, from the configuration ---- */

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "gateway/config.h"
+#include "gateway/pages.h"
 
 /* Serves until SIGINT or SIGTERM, drains, and returns the process's exit status:
  * 0 drained, 2 refused to start (address in use, exposure), 3 a run-time fault, 130 a second
@@ -31,5 +32,8 @@ extern int weir_gateway_until_fd;
  * NULL: nobody wants them. */
 typedef bool weir_gateway_report_fn(const json_t *report, bool is_last);
 extern weir_gateway_report_fn *weir_gateway_report;
+
+/* Set by the host before weir_gateway_run: the files of the lab page. None of its own. */
+extern struct weir_pages weir_gateway_pages;
 
 #endif

@@ -1,0 +1,3 @@
+#include "cli/pages.h"
+
+const struct weir_pages cli_pages = {NULL, 0};
