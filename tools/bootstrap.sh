@@ -1,9 +1,10 @@
 #!/bin/sh
-# bootstrap.sh run|test|bench: sees to it that what weir needs is installed (Debian 12).
+# bootstrap.sh gateway|run|test|bench: sees to it that what weir needs is installed (Debian 12).
 #
-#   run    what it takes to build and try the gateway
-#   test   besides, what the tests need
-#   bench  besides run, the proxies and load generator that benchmarks compare with
+#   gateway  what it takes to build the gateway
+#   run      besides, what its lab page is built with: a compiler to WebAssembly, Node.js, npm
+#   test     besides run, what the tests need
+#   bench    besides gateway, the proxies and load generator that benchmarks compare with
 #
 # Nothing missing: says nothing and is done at once. Otherwise says what it installs, as root or through
 # sudo; with neither it names the packages and stops with status 2.
@@ -12,16 +13,21 @@ set -eu
 what=${1:-run}
 packages='gcc libc6-dev pkg-config meson ninja-build libssl-dev libc-ares-dev libyaml-dev libjansson-dev
 zlib1g-dev libzstd-dev libsqlite3-dev libglib2.0-dev libcsv-dev tzdata ca-certificates curl'
+page='clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32'
 commands=''
 case $what in
-run) ;;
+gateway) ;;
+run)
+    packages="$packages $page"
+    commands='node npm'
+    ;;
 test)
-    packages="$packages clang-14 libclang-rt-14-dev libcmocka-dev node-llhttp openssl valgrind"
+    packages="$packages $page libclang-rt-14-dev libcmocka-dev node-llhttp openssl valgrind chromium fonts-dejavu-core"
     commands='node npm'
     ;;
 bench) packages="$packages haproxy nginx-light wrk" ;;
 *)
-    echo "usage: tools/bootstrap.sh run|test|bench" >&2
+    echo "usage: tools/bootstrap.sh gateway|run|test|bench" >&2
     exit 2
     ;;
 esac

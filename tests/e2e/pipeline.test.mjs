@@ -233,7 +233,7 @@ for (const [name, read] of Object.entries(snippets))
       assert.equal(checked.status, 0, checked.stderr);
       for (const [, file] of text.matchAll(/(?:^|[\s/])weir\/([\w./-]+)/g)) assert.ok(existsSync(path.join(root, file)), file);
     }
-    assert.ok(scripts.some((text) => /weir\/tools\/bootstrap\.sh run\s+sh weir\/tools\/build\.sh build/.test(text)) || scripts.includes('sh weir/tools/build.sh build'));
+    assert.ok(scripts.some((text) => /weir\/tools\/bootstrap\.sh gateway\s+sh weir\/tools\/build\.sh build/.test(text)) || scripts.includes('sh weir/tools/build.sh build'));
     // The script that runs the job, from there on: in a folder like the repository of somebody who uses it.
     const main = scripts.find((text) => text.includes('with-weir.sh'));
     const folder = rig.folder();

@@ -30,7 +30,7 @@ stand_in() { # name, script
     printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"
     chmod +x "$bin/$1"
 }
-bootstrap() { # run|test|bench
+bootstrap() { # gateway|run|test|bench
     env -i PATH="$bin" TMPDIR="$scratch" sh "$root/tools/bootstrap.sh" "$1" >"$scratch/said" 2>&1
 }
 
@@ -39,7 +39,7 @@ bootstrap() { # run|test|bench
 all_there='for p in "$@"; do case $p in -*) ;; *) echo "ii  $p" ;; esac; done'
 stand_in id 'echo 1000'
 stand_in dpkg-query "$all_there"
-bootstrap run
+bootstrap gateway
 [ $? = 0 ] && [ ! -s "$scratch/said" ]
 claim bootstrap__nothing_missing__says_nothing $?
 
@@ -53,6 +53,10 @@ stand_in dpkg-query "$all_there"
 bootstrap test
 [ $? = 2 ] && grep -q 'nodejs npm' "$scratch/said"
 claim bootstrap__no_node__asks_for_node_and_npm $?
+
+bootstrap run
+[ $? = 2 ] && grep -q 'nodejs npm' "$scratch/said"
+claim bootstrap__the_page_needs_node_too__but_the_gateway_does_not $?
 
 stand_in node 'echo v16.20.0'
 bootstrap test
