@@ -11,6 +11,7 @@
 
 #include "mock/mock_engine.h"
 #include "mock/mock_fault.h"
+#include "mock/mock_key.h"
 #include "mock/mock_script.h"
 #include "net/server.h"
 #include "wire/api.h"
@@ -38,6 +39,7 @@ struct mock_call {
     void (*on_timer)(struct mock_call *c);
     uint32_t output_tok, per_token; /* tokens; events each */
     uint32_t events_sent;
+    uint32_t key; /* its number; 0 where keys do not matter */
     bool stream, counted, over;
 };
 
@@ -55,6 +57,7 @@ struct mock {
     struct mock_call *free;
     struct mock_kept kept[MOCK_KEPT];
     struct mock_fault fault;
+    struct mock_keys keys;
     struct weir_io signal_io;
     uint64_t requests, finished, gone;
     uint32_t in_flight, in_flight_peak;
@@ -93,8 +96,10 @@ static void mock_call_give(struct mock_call *c)
     struct mock *m = c->mock;
     weir_timer_cancel(m->loop, &c->timer);
     mock_engine_leave(m->engine, &c->sequence);
-    if (c->counted)
+    if (c->counted) {
         m->in_flight--;
+        m->keys.keys[c->key].in_flight--;
+    }
     mock_script_free(&c->script);
     c->next_free = m->free;
     m->free = c;
@@ -133,7 +138,10 @@ static void mock_call_later(struct mock_call *c, uint64_t ns, void (*then)(struc
 
 /* ---- answers that are errors ---- */
 
-static void mock_error(struct mock_call *c, uint32_t status)
+#define MOCK_ASKED "The mock was asked to fail."
+
+/* message: at most 64 bytes. */
+static void mock_error(struct mock_call *c, uint32_t status, const char *message)
 {
     char body[WEIR_ERROR_BYTES(64)], headers[200];
     const char *code = status == 429   ? "rate_limit_exceeded"
@@ -141,7 +149,7 @@ static void mock_error(struct mock_call *c, uint32_t status)
                                        : "invalid_request";
     struct weir_error_text e = {.dialect = c->dialect,
                                 .code = code,
-                                .message = "The mock was asked to fail.",
+                                .message = message,
                                 .request_id = "req_mock",
                                 .status = (uint16_t)status};
     size_t n = weir_error_body(&e, body, sizeof body);
@@ -321,9 +329,19 @@ static void mock_stream_bytewise(struct mock_call *c)
     mock_bytewise(c);
 }
 
+static void mock_garbage(struct mock_call *c)
+{
+    weir_exchange_respond(c->x, 200, c->stream ? "text/event-stream" : "application/json",
+                          (struct weir_slice){0},
+                          WEIR_SLICE("data: {\"choices\": [}\n\n\x00\xff\x9c\x1b[31m:::\n\n"
+                                     "event\n\ndata: 7\n\n"));
+}
+
 static void mock_generate(struct mock_call *c)
 {
-    if (c->stream && c->fault.bytewise) {
+    if (c->fault.garbage) {
+        mock_garbage(c);
+    } else if (c->stream && c->fault.bytewise) {
         mock_stream_bytewise(c);
     } else if (c->mock->config->plain) {
         if (c->stream)
@@ -335,6 +353,7 @@ static void mock_generate(struct mock_call *c)
         struct weir_slice body = weir_exchange_body(c->x);
         prompt_tok = (uint32_t)(body.bytes / MOCK_BYTES_PER_TOK);
         c->sequence.tokens = mock_tokens;
+        c->sequence.line = c->key;
         mock_engine_join(c->mock->engine, &c->sequence, prompt_tok,
                          c->output_tok ? c->output_tok : 1);
     }
@@ -362,7 +381,7 @@ static bool mock_prepare(struct mock_call *c, struct weir_slice body)
     char tool[MOCK_TOOL_BYTES];
     bool has_body = c->api != WEIR_API_MODELS && c->api != WEIR_API_OTHER;
     if (has_body && weir_request_read(&facts, c->api, body.at, body.bytes) != WEIR_REQUEST_OK) {
-        mock_error(c, 400);
+        mock_error(c, 400, MOCK_ASKED);
         return false;
     }
     c->stream = facts.stream;
@@ -389,7 +408,7 @@ static bool mock_prepare(struct mock_call *c, struct weir_slice body)
     mock_script_build(&c->script, &wish);
     c->per_token = wish.choices;
     if (c->script.failed) {
-        mock_error(c, 500);
+        mock_error(c, 500, MOCK_ASKED);
         return false;
     }
     return true;
@@ -470,12 +489,9 @@ static bool mock_may(const struct mock *m, const struct weir_http_head *head)
 {
     if (!m->config->key)
         return true;
-    struct weir_slice bearer = weir_http_value(head, WEIR_HTTP_AUTHORIZATION);
-    struct weir_slice direct = weir_http_value(head, WEIR_HTTP_X_API_KEY);
     struct weir_slice key = weir_slice_of(m->config->key);
-    return weir_slice_equal(direct, key) ||
-           (bearer.bytes == key.bytes + 7 &&
-            weir_slice_equal((struct weir_slice){bearer.at + 7, key.bytes}, key));
+    return weir_slice_equal(weir_http_value(head, WEIR_HTTP_X_API_KEY), key) ||
+           weir_slice_equal(mock_key_bearer(head), key);
 }
 
 /* Faults that strike before anything is generated. true: dealt with. */
@@ -499,7 +515,7 @@ static bool mock_fault_first(struct mock_call *c)
         return true;
     }
     if (c->fault.status) {
-        mock_error(c, c->fault.status);
+        mock_error(c, c->fault.status, MOCK_ASKED);
         return true;
     }
     return false;
@@ -537,18 +553,32 @@ static enum weir_head_verdict mock_on_head(void *ctx, struct weir_exchange *x)
                                   : weir_http_value_by_text(head, WEIR_SLICE("mock-fault"));
     struct weir_slice bad;
     if (asked.at && !mock_fault_parse(asked, &c->fault, &bad)) {
-        mock_error(c, 400);
+        mock_error(c, 400, MOCK_ASKED);
         return WEIR_HEAD_ANSWERED;
     }
     if (!mock_may(m, head)) {
-        mock_error(c, 401);
+        mock_error(c, 401, MOCK_ASKED);
         return WEIR_HEAD_ANSWERED;
     }
     if (c->fault.early) {
-        mock_error(c, c->fault.status ? c->fault.status : 413);
+        mock_error(c, c->fault.status ? c->fault.status : 413, MOCK_ASKED);
         return WEIR_HEAD_ANSWERED;
     }
     return WEIR_HEAD_READ_BODY;
+}
+
+/* Why this one is too many; NULL: it is not. Finds its key where keys matter. */
+static const char *mock_full(struct mock_call *c)
+{
+    struct mock *m = c->mock;
+    const struct weir_mock_config *config = m->config;
+    if (config->key_in_flight_max || config->order != WEIR_MOCK_FIFO)
+        c->key = mock_keys_find(&m->keys, mock_key_credential(weir_exchange_head(c->x)));
+    if (config->in_flight_max && m->in_flight >= config->in_flight_max)
+        return "As many are in flight as --in-flight allows.";
+    if (config->key_in_flight_max && m->keys.keys[c->key].in_flight >= config->key_in_flight_max)
+        return "As many of this key are in flight as --key-in-flight allows.";
+    return NULL;
 }
 
 static void mock_on_request(void *ctx, struct weir_exchange *x)
@@ -561,12 +591,15 @@ static void mock_on_request(void *ctx, struct weir_exchange *x)
         return;
     }
     mock_keep(m, weir_exchange_head(x), weir_exchange_body(x));
-    if (m->config->in_flight_max && m->in_flight >= m->config->in_flight_max) {
-        c->fault.retry_after_s = c->fault.retry_after_s ? c->fault.retry_after_s : 1;
-        mock_error(c, 429);
+    const char *full = mock_full(c);
+    if (full) {
+        c->fault.retry_after_s =
+            c->fault.retry_after_s || c->fault.retry_after_ms ? c->fault.retry_after_s : 1;
+        mock_error(c, 429, full);
         return;
     }
     c->counted = true;
+    m->keys.keys[c->key].in_flight++;
     if (++m->in_flight > m->in_flight_peak)
         m->in_flight_peak = m->in_flight;
     uint64_t latency_ns = m->config->latency_ns + c->fault.latency_ns;
@@ -633,7 +666,8 @@ static bool mock_start(struct mock *m, char *error_text, size_t error_bytes)
                                                 .gone = mock_on_gone,
                                                 .done = mock_on_done,
                                                 .fault = mock_on_fault};
-    const struct mock_engine_rules rules = {.replicas = config->replicas,
+    const struct mock_engine_rules rules = {.order = config->order,
+                                            .replicas = config->replicas,
                                             .sequences = config->sequences,
                                             .step_ns = config->step_ns,
                                             .step_sequence_ns = config->step_sequence_ns,
@@ -686,6 +720,7 @@ int weir_mock_serve(const struct weir_mock_config *config)
         m.free = c->next_free;
         free(c);
     }
+    mock_keys_free(&m.keys);
     for (size_t i = 0; i < MOCK_KEPT; i++) {
         free(m.kept[i].head);
         free(m.kept[i].body);

@@ -16,6 +16,13 @@
 
 #include "core/base.h"
 
+/* Whose turn it is, of those that wait for a place in a batch. A key is a credential. */
+enum weir_mock_order {
+    WEIR_MOCK_FIFO,   /* whoever came first */
+    WEIR_MOCK_TURNS,  /* the keys take turns: an endpoint that queues fairly */
+    WEIR_MOCK_STRICT, /* the key seen first goes before all others: one that lets the last starve */
+};
+
 struct weir_mock_config {
     const char *listen;        /* "127.0.0.1:8767" */
     bool plain;                /* answer at once, without the model */
@@ -27,10 +34,12 @@ struct weir_mock_config {
     uint64_t latency_ns;       /* before anything of an answer, default 0 */
     uint32_t output_tok;       /* when the request gives no smaller limit; default 24 */
     uint64_t plain_gap_ns;     /* plain mode, streams: between two events; default 0: all at once */
-    uint32_t in_flight_max;    /* above it 429 with a hint; 0: none */
-    const char *key;           /* NULL: any credential; else others get 401 */
-    const char *fault;         /* as in the mock-fault header; NULL: none */
-    uint32_t fault_every;      /* the fault hits every n-th request; default 1 */
+    enum weir_mock_order order;   /* default FIFO; plain mode: nobody waits */
+    uint32_t in_flight_max;       /* above it 429 with a hint (1 s, or the fault's); 0: none */
+    uint32_t key_in_flight_max;   /* likewise, of one key */
+    const char *key;              /* NULL: any credential; else others get 401 */
+    const char *fault;            /* as in the mock-fault header; NULL: none */
+    uint32_t fault_every;         /* the fault hits every n-th request; default 1 */
     void (*ready)(uint16_t port); /* called once when it listens; may be NULL */
 };
 

@@ -7,13 +7,20 @@ struct mock_replica {
     struct weir_timer timer;
     struct mock_sequence *running;
     uint32_t running_now;
-    uint64_t step_due_ns; /* when the step at hand ends */
+    uint64_t step_from_ns, step_due_ns; /* of the step at hand */
+    bool is_stepping;                   /* it ends right now */
+};
+
+/* Those that wait, of one key; of all where keys do not matter. */
+struct mock_line {
+    struct mock_sequence *first, **tail;
 };
 
 struct mock_engine {
     struct weir_loop *loop;
     struct mock_engine_rules rules;
-    struct mock_sequence *waiting, **waiting_tail;
+    struct mock_line lines[MOCK_KEYS_MAX];
+    uint32_t turn; /* the key that got a place last */
     struct mock_replica replicas[];
 };
 
@@ -26,10 +33,18 @@ static void engine_list(struct mock_sequence **list, struct mock_sequence *s)
     *list = s;
 }
 
+static struct mock_line *engine_line(struct mock_engine *e, const struct mock_sequence *s)
+{
+    return &e->lines[e->rules.order == WEIR_MOCK_FIFO ? 0 : s->line];
+}
+
 static void engine_unlink(struct mock_engine *e, struct mock_sequence *s)
 {
-    if (e->waiting_tail == &s->next)
-        e->waiting_tail = s->link;
+    if (s->replica == WEIR_NONE) {
+        struct mock_line *line = engine_line(e, s);
+        if (line->tail == &s->next)
+            line->tail = s->link;
+    }
     *s->link = s->next;
     if (s->next)
         s->next->link = s->link;
@@ -46,10 +61,30 @@ static void engine_admit(struct mock_engine *e, struct mock_replica *r, struct m
 {
     engine_list(&r->running, s);
     s->replica = (uint32_t)(r - e->replicas);
-    if (r->running_now++ == 0) {
-        r->step_due_ns = weir_loop_now_ns(e->loop) + engine_step_ns(e, r);
+    r->running_now++;
+    e->turn = s->line;
+    if (r->is_stepping) { /* the next step begins where this one ends, late as we may see it */
+        s->from_ns = weir_max_u64(s->from_ns, r->step_due_ns);
+        return;
+    }
+    s->from_ns = weir_loop_now_ns(e->loop);
+    if (r->running_now == 1 || r->step_from_ns == s->from_ns) {
+        r->step_from_ns = s->from_ns;
+        r->step_due_ns = s->from_ns + engine_step_ns(e, r);
         weir_timer_set(e->loop, &r->timer, r->step_due_ns);
     }
+}
+
+/* Whose turn it is; NULL: nobody waits. */
+static struct mock_sequence *engine_choose(struct mock_engine *e)
+{
+    uint32_t from = e->rules.order == WEIR_MOCK_TURNS ? e->turn + 1 : 0;
+    for (uint32_t i = 0; i < MOCK_KEYS_MAX; i++) {
+        uint32_t at = (from + i) % MOCK_KEYS_MAX;
+        if (e->lines[at].first)
+            return e->lines[at].first;
+    }
+    return NULL;
 }
 
 /* One unit of work for one sequence. */
@@ -76,10 +111,15 @@ static void engine_fire(struct weir_timer *timer)
     uint64_t now_ns = weir_loop_now_ns(e->loop);
     while (r->running_now > 0 && r->step_due_ns <= now_ns) {
         struct mock_sequence *s = r->running, *next;
+        r->is_stepping = true;
         for (; s; s = next) {
             next = s->next;
-            engine_advance(e, s); /* may take out s, and only s */
+            if (s->from_ns <= r->step_from_ns)
+                engine_advance(e, s); /* may take out s, and only s; who takes its place is listed
+                                         before it, so not met here */
         }
+        r->is_stepping = false;
+        r->step_from_ns = r->step_due_ns;
         r->step_due_ns += engine_step_ns(e, r);
     }
     if (r->running_now > 0)
@@ -94,7 +134,8 @@ struct mock_engine *mock_engine_create(struct weir_loop *loop,
         return NULL;
     e->loop = loop;
     e->rules = *rules;
-    e->waiting_tail = &e->waiting;
+    for (uint32_t i = 0; i < MOCK_KEYS_MAX; i++)
+        e->lines[i].tail = &e->lines[i].first;
     for (uint32_t i = 0; i < rules->replicas; i++) {
         e->replicas[i].engine = e;
         e->replicas[i].timer.fire = engine_fire;
@@ -123,10 +164,12 @@ void mock_engine_join(struct mock_engine *e, struct mock_sequence *s, uint32_t p
         engine_admit(e, best, s);
         return;
     }
+    struct mock_line *line = engine_line(e, s);
+    s->from_ns = weir_loop_now_ns(e->loop);
     s->next = NULL;
-    s->link = e->waiting_tail;
-    *e->waiting_tail = s;
-    e->waiting_tail = &s->next;
+    s->link = line->tail;
+    *line->tail = s;
+    line->tail = &s->next;
 }
 
 void mock_engine_leave(struct mock_engine *e, struct mock_sequence *s)
@@ -140,8 +183,8 @@ void mock_engine_leave(struct mock_engine *e, struct mock_sequence *s)
         return;
     struct mock_replica *r = &e->replicas[replica];
     r->running_now--;
-    if (e->waiting) {
-        struct mock_sequence *first = e->waiting;
+    struct mock_sequence *first = engine_choose(e);
+    if (first) {
         engine_unlink(e, first);
         engine_admit(e, r, first);
     }

@@ -77,8 +77,10 @@ static bool fault_switch(struct weir_slice name, struct mock_fault *f)
     const struct {
         const char *name;
         bool *on;
-    } switches[] = {{"bytewise", &f->bytewise}, {"gzip", &f->gzip},         {"html", &f->html},
-                    {"nousage", &f->no_usage},  {"redirect", &f->redirect}, {"early", &f->early}};
+    } switches[] = {{"bytewise", &f->bytewise}, {"gzip", &f->gzip},
+                    {"html", &f->html},         {"garbage", &f->garbage},
+                    {"nousage", &f->no_usage},  {"redirect", &f->redirect},
+                    {"early", &f->early}};
     for (size_t i = 0; i < WEIR_COUNT(switches); i++)
         if (weir_slice_equal(name, weir_slice_of(switches[i].name)))
             return *switches[i].on = true;

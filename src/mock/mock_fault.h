@@ -10,6 +10,7 @@
  *   bytewise          every byte of the body in a write of its own
  *   gzip              the body compressed with gzip
  *   html              answer 200 with an HTML page
+ *   garbage           answer 200 with a body that is neither JSON nor events
  *   nousage           leave usage out
  *   error=N           an in-band error event after N events
  *   redirect          307 to another address
@@ -29,7 +30,7 @@ struct mock_fault {
     uint64_t retry_after_s, retry_after_ms;
     uint64_t latency_ns;
     enum mock_place stall, reset;
-    bool has_cut, tidy, bytewise, gzip, html, no_usage, has_error, redirect, early;
+    bool has_cut, tidy, bytewise, gzip, html, garbage, no_usage, has_error, redirect, early;
     uint32_t cut, error;
 };
 
