@@ -422,14 +422,6 @@ static void lab__a_picture__is_well_formed(void **state)
     }
 }
 
-static void lab__the_documents_sessions__are_what_it_prints(void **state)
-{
-    (void)state;
-    int status = run("python3 $T/../../tools/doc_session.py $T/../../docs/lab.md $W $T "
-                     "${WEIR_LAB_WRITE:+--write} 2>&1");
-    CHECK_MSG(status == 0, "run this test with WEIR_LAB_WRITE=1: %.400s", run_out);
-}
-
 /* ---- enough ---- */
 
 static void lab__an_interrupt__shows_what_there_is(void **state)
@@ -476,7 +468,6 @@ int main(void)
         cmocka_unit_test(lab__a_difference__is_of_the_same_traffic),
         cmocka_unit_test(lab__a_recording__is_a_trace_that_sends_the_same),
         cmocka_unit_test(lab__a_picture__is_well_formed),
-        cmocka_unit_test(lab__the_documents_sessions__are_what_it_prints),
         cmocka_unit_test(lab__an_interrupt__shows_what_there_is),
     };
     return cmocka_run_group_tests(tests, run_setup, run_teardown);
