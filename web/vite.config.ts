@@ -14,7 +14,8 @@ export default defineConfig({
   base: "./",
   plugins: [labWasm(form), ...(form === "file" ? [oneFile()] : [])],
   worker: {
-    format: "es",
+    // A worker of a page from a folder cannot be a module: Chromium does not load one from its own bytes.
+    format: form === "file" ? "iife" : "es",
     plugins: () => [labWasm(form)],
     rollupOptions: { output: { entryFileNames: "worker.js", chunkFileNames: "[name].js" } },
   },

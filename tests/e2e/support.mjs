@@ -77,11 +77,11 @@ export async function weir(state, args) {
 // ---- processes ----
 
 class Process {
-  constructor(args, env, readyPattern) {
+  constructor(args, env, readyPattern, binary = weirBinary) {
     this.out = '';
     this.err = '';
     this.watchers = new Set();
-    this.child = spawn(weirBinary, args, {
+    this.child = spawn(binary, args, {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -150,8 +150,8 @@ class Process {
 }
 
 class Gateway extends Process {
-  constructor(args, env, state) {
-    super(args, env, /serves (https?):\/\/([^ :]+):(\d+)[^]*admin: +http:\/\/[^ :]+:(\d+)[^]*stop:/);
+  constructor(args, env, state, binary) {
+    super(args, env, /serves (https?):\/\/([^ :]+):(\d+)[^]*admin: +http:\/\/[^ :]+:(\d+)[^]*stop:/, binary);
     this.state = state;
   }
 
@@ -317,10 +317,10 @@ class Rig {
   }
 
   // A gateway by configuration: an object in the form of weir.yaml (JSON is YAML).
-  configured(config, env = {}, state = this.folder()) {
+  configured(config, env = {}, state = this.folder(), binary = undefined) {
     const file = path.join(state, 'weir.yaml');
     writeFileSync(file, JSON.stringify({ listen: '127.0.0.1:0', admin: '127.0.0.1:0', ...config }));
-    return this.serve(['-c', file], { env, state, isFile: true });
+    return this.serve(['-c', file], { env, state, isFile: true, binary });
   }
 
   // A gateway whose tenants have weir keys: { gateway, keys: { NAME: key } }.
@@ -331,9 +331,10 @@ class Rig {
     return { gateway: await this.configured(config, env, state), keys };
   }
 
-  serve(flags, { env = {}, state = this.folder(), isFile = false } = {}) {
+  // binary: another build than the one under test.
+  serve(flags, { env = {}, state = this.folder(), isFile = false, binary } = {}) {
     const places = isFile ? [] : ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
-    const gateway = new Gateway(['serve', ...places, ...flags], { ...env, WEIR_STATE: state }, state);
+    const gateway = new Gateway(['serve', ...places, ...flags], { ...env, WEIR_STATE: state }, state, binary);
     this.processes.push(gateway);
     return gateway.start();
   }
