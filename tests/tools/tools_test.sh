@@ -88,6 +88,65 @@ bootstrap run
 [ $? = 2 ] && grep -q 'no such host' "$scratch/said"
 claim bootstrap__apt_fails__shows_why_and_stops $?
 
+# ---- what is said when the lab page cannot be built ----
+
+site=$scratch/site
+mkdir -p "$site/tools" "$site/web/node_modules/.bin" "$site/out"
+cp "$root/tools/build_page.sh" "$site/tools"
+echo one >"$site/web/package-lock.json"
+echo '{}' >"$site/web/package.json"
+for tool in dirname cksum; do
+    ln -s "$(command -v "$tool")" "$bin/$tool"
+done
+fails() { # file: a stand-in that fails with words of its own
+    printf '#!/bin/sh\necho "words of %s"\nexit 1\n' "$(basename "$1")" >"$1"
+    chmod +x "$1"
+}
+works() {
+    printf '#!/bin/sh\necho "%s" >>%s/called\n' "$(basename "$1")" "$scratch" >"$1"
+    chmod +x "$1"
+}
+build_page() {
+    env -i PATH="$bin" TMPDIR="$scratch" sh "$site/tools/build_page.sh" "$site/out" >"$scratch/said" 2>&1
+}
+# words of what failed, what it was, what to do
+told() {
+    grep -q "$1" "$scratch/said" && grep -q "^weir: the lab page (web/): $2" "$scratch/said" &&
+        grep -q "$3.*-Dpages=false" "$scratch/said"
+}
+
+mv "$bin/node" "$bin/node-away"
+build_page
+[ $? = 1 ] && told "no command 'node'" 'node is missing' 'bootstrap.sh run'
+claim page__no_node__is_said_with_what_installs_it $?
+works "$bin/node"
+
+fails "$bin/npm"
+build_page
+[ $? = 1 ] && told 'words of npm' 'its packages could not be installed' 'registry'
+claim page__npm_fails__is_said_with_npms_words_and_what_to_do $?
+
+works "$bin/npm"
+fails "$site/web/node_modules/.bin/tsc"
+build_page
+[ $? = 1 ] && told 'words of tsc' 'TypeScript found a mistake' 'mend it in web/'
+claim page__a_mistake_in_a_type__is_said_with_the_compilers_words $?
+
+works "$site/web/node_modules/.bin/tsc"
+fails "$site/web/node_modules/.bin/vite"
+build_page
+[ $? = 1 ] && told 'words of vite' 'Vite could not build it (served)' 'mend it in web/'
+claim page__the_bundler_fails__is_said_with_its_words $?
+
+works "$site/web/node_modules/.bin/vite"
+: >"$scratch/called"
+build_page && build_page && ! grep -q npm "$scratch/called"
+claim page__the_same_lock_file__npm_is_not_asked $?
+
+echo two >"$site/web/package-lock.json"
+build_page && [ "$(grep -c npm "$scratch/called")" = 1 ]
+claim page__another_lock_file__npm_is_asked_again $?
+
 # ---- the closing line of ./test ----
 
 count() {

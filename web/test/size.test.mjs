@@ -1,0 +1,14 @@
+// What the page weighs, as it goes over the wire by gzip: what tools/pack_pages.mjs measured of the build.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const LIMIT_BYTES = 80_000;
+const place = process.env.WEIR_PAGES_JSON ?? fileURLToPath(new URL('../../build/web/lab_pages.json', import.meta.url));
+const { gzip_bytes: weighs, files } = JSON.parse(readFileSync(place, 'utf8'));
+const heaviest = Object.entries(files).map(([name, { gzip }]) => `${name} ${gzip}`).join(', ');
+
+test(`the page (html, scripts, styles, worker) is below ${LIMIT_BYTES} bytes beside its module`, () => {
+  assert.ok(weighs.page > 0 && weighs.page < LIMIT_BYTES, `${weighs.page} bytes: ${heaviest}`);
+});
