@@ -495,7 +495,7 @@ static const struct weir_field root_fields[] = {
     {"listen", ADDR(weir_config, listen), .preset = "127.0.0.1:8765",
      .help = "Where clients connect. Port 0 takes any free one."},
     {"admin", ADDR(weir_config, admin), .preset = "127.0.0.1:8766",
-     .help = "Where health, metrics and the admin API are. Loopback only."},
+     .help = "Where health, metrics, the admin API and the lab page are. Loopback only."},
     {"ledger", TABLE(weir_config, ledger, ledger_table, struct weir_config_ledger),
      .word = &ledger_fields[0]},
     {"tls", SAME_STRUCT(tls_table)},

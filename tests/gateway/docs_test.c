@@ -32,7 +32,8 @@ static void docs__metrics__are_those_of_the_table(void **state)
     CHECK(table != NULL);
     int n = snprintf(
         text, sizeof text,
-        "# Metrics\n\n`GET /metrics` on the admin listener, with the admin token. Label "
+        "# Metrics\n\n`GET /metrics` on the [admin listener](admin.md), with the admin token. "
+        "Label "
         "values come from the "
         "configuration or from a\nfixed list; a client's text never becomes one. Of tenants and "
         "of scopes the first 1,000 have series (those of the\nconfiguration come first, in "
