@@ -17,6 +17,7 @@ In live blocks the width of columns, dates, ports nobody chose and names made of
 many waited "noticeably", nor do notes that only a busy machine causes.
 
 Commands run one after the other in one shell, in an empty folder, so that variables and background processes stay.
+What they print of the folder's path reads ~/workshop.
 Ports that the document names (127.0.0.1:8767) are free ones here: put in before a command or a file is used, and taken
 out of what it prints. A command that ends with & is waited for until the addresses it listens at take connections,
 as anybody's typing would take. What runs at the end of the document is a failure: it did not say how to stop it."""
@@ -259,6 +260,7 @@ class Run:
         return ADDRESS.sub(lambda match: "127.0.0.1:" + self.ports[match.group(1)], text)
 
     def back(self, line):
+        line = line.replace(self.folder, "~/workshop")
         return re.sub(r"\b(127\.0\.0\.1:|port )(\d+)\b",
                       lambda match: match.group(1) + self.doc_ports.get(match.group(2), match.group(2)), line)
 

@@ -78,6 +78,7 @@ def a_measurement_that_is_off__is_taken_again():
 def files_variables_and_long_commands__are_what_a_reader_has():
     assert status("~~~sh say\n#!/bin/sh\necho said $1\n~~~\n~~~console\n$ word=two\n$ ./say \\\n    $word |\n"
                   "    sed s/said/heard/\nheard two\n~~~\n") == 0
+    assert status("~~~console\n$ pwd\n~/workshop\n~~~\n") == 0
     assert status("~~~sh ../say\n~~~\n") == 1
 
 
