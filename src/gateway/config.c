@@ -3,15 +3,9 @@
 #include "gateway/config_load.h"
 #include "gateway/keys.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { FILE_BYTES_MAX = 64 << 20 };
 
 uint64_t weir_config_rate_micro_per_s(struct weir_config_rate rate)
 {
@@ -118,47 +112,6 @@ void weir_config_set_mock_port(struct weir_config *config, uint16_t port)
 
 /* ---- the whole ---- */
 
-static char *read_file(struct weir_loader *loader, const char *path, size_t *bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat about;
-    if (fd < 0 || fstat(fd, &about) != 0) {
-        weir_loader_error(loader, loader->whole, "cannot be read: %s", strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return NULL;
-    }
-    char *text = NULL;
-    size_t room = 0, used = 0;
-    for (;;) { /* the size told may be wrong: /dev/stdin, a pipe */
-        if (room - used < 4096) {
-            room = room ? room * 2 : 64 << 10;
-            text = weir_config_must(realloc(text, room));
-        }
-        ssize_t got = read(fd, text + used, room - used);
-        if (got == 0)
-            break;
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            weir_loader_error(loader, loader->whole, "cannot be read: %s", strerror(errno));
-            break;
-        }
-        used += (size_t)got;
-        if (used > FILE_BYTES_MAX) {
-            weir_loader_error(loader, loader->whole, "is larger than 64 MiB");
-            break;
-        }
-    }
-    close(fd);
-    if (loader->problems->errors) {
-        free(text);
-        return NULL;
-    }
-    *bytes = used;
-    return text;
-}
-
 static void load_file(struct weir_loader *loader, const struct weir_config_source *from)
 {
     loader->config->file = weir_config_text(loader->config, from->file, strlen(from->file));
@@ -167,7 +120,7 @@ static void load_file(struct weir_loader *loader, const struct weir_config_sourc
         return;
     }
     size_t bytes = 0;
-    char *text = read_file(loader, from->file, &bytes);
+    char *text = weir_config_read_file(loader, from->file, &bytes);
     if (text) {
         weir_config_read_yaml(loader, text, bytes);
         explicit_bzero(text, bytes); /* a key may have been put there by mistake */

@@ -2,7 +2,7 @@
  *
  * Reading order for a newcomer: the structs below are what the gateway sees. One table of fields
  * (config_table.c) names each of them with its key, unit, default, range and meaning; the YAML
- * walker (config_yaml.c), the quick flags, `weir check`, and docs/configuration.md all work from
+ * walker (config_walk.c), the quick flags, `weir check`, and docs/configuration.md all work from
  * that table, so a field that is not in it cannot be set and a field in it cannot be undocumented.
  * config_check.c then looks across fields (names that must exist, cycles, floors, exposure).
  *

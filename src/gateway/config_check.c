@@ -2,13 +2,9 @@
 
 #include "core/gate.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* What no single field can tell: names that must exist or be unique, cycles, sums, derived
  * defaults, credentials. Runs after the walker, also over a file with errors, so that all are told
@@ -33,59 +29,6 @@ static uint64_t burst_of(struct weir_config_rate rate)
     return whole ? whole : 1;
 }
 
-static void check_credential_text(struct weir_loader *loader, struct weir_config_upstream *upstream,
-                                  const void *field, const char *what, const char *value,
-                                  size_t bytes)
-{
-    struct weir_place place = weir_loader_place(loader, field);
-    if (bytes == 0) {
-        weir_loader_error(loader, place, "%s is empty", what);
-        return;
-    }
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)value[i] <= ' ' || (unsigned char)value[i] >= 0x7f) {
-            weir_loader_error(
-                loader, place,
-                "%s holds a blank, a line break or a character that no header may carry", what);
-            return;
-        }
-    upstream->key = weir_config_secret(loader->config, value, bytes);
-    if (!upstream->key)
-        weir_loader_error(loader, place, "all credentials together are longer than 64 KiB");
-}
-
-static void read_key_file(struct weir_loader *loader, struct weir_config_upstream *upstream)
-{
-    struct weir_place place = weir_loader_place(loader, &upstream->key_file);
-    char text[4097];
-    struct stat about;
-    int fd = open(upstream->key_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
-        weir_loader_error(loader, place, "'%s' cannot be read: %s", upstream->key_file,
-                          fd < 0 ? strerror(errno) : "not a file");
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    if (about.st_mode & 077)
-        weir_loader_warn(loader, place,
-                         "'%s' can be read by others; chmod 600 keeps the key to its owner",
-                         upstream->key_file);
-    ssize_t bytes = read(fd, text, sizeof text);
-    close(fd);
-    if (bytes < 0 || bytes == sizeof text) {
-        weir_loader_error(loader, place, "'%s' %s", upstream->key_file,
-                          bytes < 0 ? "cannot be read" : "is longer than 4096 bytes: not a key");
-    } else {
-        while (bytes > 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == '\r'))
-            bytes--;
-        char what[160];
-        snprintf(what, sizeof what, "the file '%.120s'", upstream->key_file);
-        check_credential_text(loader, upstream, &upstream->key_file, what, text, (size_t)bytes);
-    }
-    explicit_bzero(text, sizeof text);
-}
-
 static void finish_credential(struct weir_loader *loader, struct weir_config_upstream *upstream)
 {
     if (upstream->key_env && upstream->key_file) {
@@ -95,19 +38,7 @@ static void finish_credential(struct weir_loader *loader, struct weir_config_ups
     }
     if (loader->no_secrets)
         return;
-    if (upstream->key_file)
-        read_key_file(loader, upstream);
-    if (!upstream->key_env)
-        return;
-    const char *value = getenv(upstream->key_env);
-    if (!value) {
-        weir_loader_error(loader, weir_loader_place(loader, &upstream->key_env),
-                          "the environment variable %s is not set", upstream->key_env);
-        return;
-    }
-    char what[160];
-    snprintf(what, sizeof what, "the environment variable %.100s", upstream->key_env);
-    check_credential_text(loader, upstream, &upstream->key_env, what, value, strlen(value));
+    weir_config_read_credential(loader, upstream);
 }
 
 /* A burst is of no use without its rate: a slip of the hand, but where the rate is `none`. */

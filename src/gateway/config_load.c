@@ -6,12 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum {
     PROBLEMS_MAX = 200, /* errors, and warnings; after that only their number is of interest */
-    BLOCK_BYTES = 16 << 10,
-    SECRET_BYTES = 64 << 10
+    BLOCK_BYTES = 16 << 10
 };
 
 /* ---- memory: blocks that live as long as the config ---- */
@@ -26,20 +24,13 @@ struct weir_config_private {
     struct block *blocks;
     struct weir_zone **zones;
     size_t zones_count;
-    char *secrets; /* mapped; NULL: none yet */
-    size_t secrets_used;
+    struct weir_secrets *secrets; /* NULL: none yet */
 };
-
-_Noreturn static void out_of_memory(void)
-{
-    fputs("weir: out of memory while reading the configuration\n", stderr);
-    exit(3);
-}
 
 void *weir_config_must(void *memory)
 {
     if (!memory)
-        out_of_memory();
+        weir_config_no_memory();
     return memory;
 }
 
@@ -47,7 +38,7 @@ void *weir_config_alloc(struct weir_config *config, size_t count, size_t bytes)
 {
     size_t wanted;
     if (__builtin_mul_overflow(count, bytes, &wanted) || wanted > SIZE_MAX / 2)
-        out_of_memory();
+        weir_config_no_memory();
     wanted = (wanted + 15) & ~(size_t)15;
     struct block *block = config->private->blocks;
     if (!block || block->room - block->used < wanted) {
@@ -69,25 +60,6 @@ char *weir_config_text(struct weir_config *config, const char *text, size_t byte
     return copy;
 }
 
-char *weir_config_secret(struct weir_config *config, const char *text, size_t bytes)
-{
-    struct weir_config_private *private = config->private;
-    if (!private->secrets) {
-        void *pages =
-            mmap(NULL, SECRET_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (pages == MAP_FAILED)
-            out_of_memory();
-        (void)madvise(pages, SECRET_BYTES, MADV_DONTDUMP);
-        private->secrets = pages;
-    }
-    if (bytes >= SECRET_BYTES - private->secrets_used)
-        return NULL;
-    char *copy = private->secrets + private->secrets_used;
-    memcpy(copy, text, bytes);
-    private->secrets_used += bytes + 1; /* the pages were zero */
-    return copy;
-}
-
 const struct weir_zone *weir_config_zone(struct weir_config *config, const char *name)
 {
     struct weir_config_private *private = config->private;
@@ -101,6 +73,11 @@ const struct weir_zone *weir_config_zone(struct weir_config *config, const char 
         realloc(private->zones, (private->zones_count + 1) * sizeof(struct weir_zone *)));
     private->zones[private->zones_count++] = zone;
     return zone;
+}
+
+struct weir_secrets **weir_config_secrets(struct weir_config *config)
+{
+    return &config->private->secrets;
 }
 
 struct weir_config *weir_config_new(void)
@@ -118,10 +95,7 @@ void weir_config_free(struct weir_config *config)
         next = block->next;
         free(block);
     }
-    if (config->private->secrets) {
-        explicit_bzero(config->private->secrets, SECRET_BYTES);
-        munmap(config->private->secrets, SECRET_BYTES);
-    }
+    weir_config_free_secrets(config->private->secrets);
     for (size_t i = 0; i < config->private->zones_count; i++)
         weir_zone_close(config->private->zones[i]);
     free(config->private->zones);
@@ -139,7 +113,7 @@ static void add_problem(struct weir_loader *loader, struct weir_place place, boo
         return;
     char *text = NULL;
     if (vasprintf(&text, format, arguments) < 0)
-        out_of_memory();
+        weir_config_no_memory();
     problems->list =
         weir_config_must(realloc(problems->list, (problems->count + 1) * sizeof *problems->list));
     problems->list[problems->count++] =

@@ -39,8 +39,9 @@ void *weir_config_must(void *memory);
 /* Zeroed memory of the config's own; stops the process when there is none (it is start-up). */
 void *weir_config_alloc(struct weir_config *config, size_t count, size_t bytes);
 char *weir_config_text(struct weir_config *config, const char *text, size_t bytes);
-/* As weir_config_alloc, in pages that are kept out of core dumps. */
-char *weir_config_secret(struct weir_config *config, const char *text, size_t bytes);
+/* Where the config keeps its credentials; config_secret.c knows what that is. */
+struct weir_secrets;
+struct weir_secrets **weir_config_secrets(struct weir_config *config);
 
 __attribute__((format(printf, 3, 4))) void
 weir_loader_error(struct weir_loader *loader, struct weir_place place, const char *format, ...);
@@ -92,11 +93,8 @@ void weir_config_apply_set(struct weir_loader *loader, const struct weir_config_
 void weir_config_finish(struct weir_loader *loader); /* derived defaults, names, cycles, secrets */
 /* and parts of that: where the ledger is, */
 void weir_config_finish_ledger(struct weir_loader *loader);
-/* and the recording; what: "ledger's", in messages. weir_config_absolute: a path that names the
- * same file from any folder, or NULL after saying why there is none. */
+/* and the recording, */
 void weir_config_finish_record(struct weir_loader *loader);
-const char *weir_config_absolute(struct weir_loader *loader, struct weir_place place,
-                                 const char *what, const char *path);
 /* the tree of budgets, their windows, and what happens when one is spent, */
 void weir_config_finish_scopes(struct weir_loader *loader, const struct weir_names *upstreams,
                                const struct weir_names *scopes);
@@ -105,5 +103,26 @@ void weir_config_finish_lab(struct weir_loader *loader, const struct weir_names 
                             const struct weir_names *tenants);
 /* and what takes all of it together: whether a fallback can serve, ids given twice. */
 void weir_config_check_budgets(struct weir_loader *loader);
+
+/* What the loader asks of the machine it runs on (config_place.c, config_secret.c, zone.h,
+ * weir_state_dir of keys.h; in the lab page web/wasm/host.c). */
+
+/* Says so and ends the process. */
+_Noreturn void weir_config_no_memory(void);
+/* The text of a file. Owns: the caller frees. NULL: said why there is none. */
+char *weir_config_read_file(struct weir_loader *loader, const char *path, size_t *bytes);
+/* A path that names the same file from any folder, or NULL after saying why there is none. what:
+ * "ledger's", in messages. */
+const char *weir_config_absolute(struct weir_loader *loader, struct weir_place place,
+                                 const char *what, const char *path);
+/* Says what stands in the way of a ledger there. The path has a slash. */
+void weir_config_check_ledger(struct weir_loader *loader, struct weir_place place,
+                              const char *path);
+/* Two paths of one file: the same text, the same inode, or the same name in the same folder. */
+bool weir_config_same_file(const char *a, const char *b);
+bool weir_config_is_folder(const char *path);
+/* Gives the upstream the credential that key_file or key_env names, or says why not. */
+void weir_config_read_credential(struct weir_loader *loader, struct weir_config_upstream *upstream);
+void weir_config_free_secrets(struct weir_secrets *secrets); /* NULL is fine */
 
 #endif

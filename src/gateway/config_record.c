@@ -2,31 +2,11 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Where the recording is: a file of its own. Lines that were appended to the ledger, to a key or to
  * the access log would destroy it, so whatever else weir reads or writes is compared with it. */
 
 enum { PATH_BYTES = 4400 }; /* a path of 4,000 and what is put behind it */
-
-/* Two paths of one file: the same text, the same inode, or the same name in the same folder. */
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    char folder[2][PATH_BYTES];
-    if (strcmp(a, b) == 0)
-        return true;
-    bool has_a = stat(a, &of_a) == 0, has_b = stat(b, &of_b) == 0;
-    if (has_a && has_b)
-        return of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
-    const char *name_a = strrchr(a, '/'), *name_b = strrchr(b, '/');
-    if (has_a || has_b || strcmp(name_a ? name_a + 1 : a, name_b ? name_b + 1 : b) != 0)
-        return false;
-    snprintf(folder[0], PATH_BYTES, "%.*s", name_a ? (int)(name_a - a) + 1 : 1, name_a ? a : ".");
-    snprintf(folder[1], PATH_BYTES, "%.*s", name_b ? (int)(name_b - b) + 1 : 1, name_b ? b : ".");
-    return stat(folder[0], &of_a) == 0 && stat(folder[1], &of_b) == 0 &&
-           of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
-}
 
 /* other: NULL: there is no such file. behind: put behind its path. True after saying that it is the
  * recording's. */
@@ -36,7 +16,7 @@ static bool clashes(struct weir_loader *loader, const char *other, const char *b
     struct weir_config *config = loader->config;
     char path[PATH_BYTES];
     if (!other || (size_t)snprintf(path, sizeof path, "%s%s", other, behind) >= sizeof path ||
-        !is_same_file(config->record_file, path))
+        !weir_config_same_file(config->record_file, path))
         return false;
     weir_loader_error(loader, weir_loader_place(loader, &config->record_file),
                       "'%s' is %s: a recording needs a file of its own", config->record_file, what);
@@ -69,7 +49,6 @@ void weir_config_finish_record(struct weir_loader *loader)
 {
     struct weir_config *config = loader->config;
     struct weir_place place = weir_loader_place(loader, &config->record_file);
-    struct stat about;
     if (!config->record_file)
         return;
     config->record_file = weir_config_absolute(loader, place, "recording's", config->record_file);
@@ -80,8 +59,7 @@ void weir_config_finish_record(struct weir_loader *loader)
         weir_loader_error(loader, place,
                           "the recording's path is longer than 4000 bytes: name a shorter one");
     else if (config->record_file[bytes - 1] == '/' ||
-             (!loader->no_secrets && stat(config->record_file, &about) == 0 &&
-              S_ISDIR(about.st_mode)))
+             (!loader->no_secrets && weir_config_is_folder(config->record_file)))
         weir_loader_error(loader, place, "'%s' is a folder; name a file in it, as in %s/record.csv",
                           config->record_file, config->record_file);
     else

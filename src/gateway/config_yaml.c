@@ -1,376 +1,137 @@
+#include "gateway/config_tree.h"
+
 #include "gateway/config_load.h"
 
-#include "gateway/config_value.h"
-
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
-/* Walks a YAML document beside the table of fields. libyaml keeps the position of every node, so
- * each problem names its own line. Aliases share nodes and the table bounds the depth: a bomb stays
- * small. */
+/* A tree from what libyaml makes of a text. It keeps the position of every node, and its nodes have
+ * the numbers that they have in the tree, counted from 1. */
 
-struct walker {
-    struct weir_loader *loader;
-    yaml_document_t *document;
-    const char *file;
-    const struct weir_place *flag; /* of a value that is no file's; else NULL */
-};
-
-static struct weir_place node_place(const struct walker *walker, const yaml_node_t *node)
+static uint32_t yaml_list_count(const yaml_node_t *node)
 {
-    if (walker->flag)
-        return *walker->flag;
-    return (struct weir_place){walker->file, (uint32_t)node->start_mark.line + 1,
-                               (uint32_t)node->start_mark.column + 1};
+    return (uint32_t)(node->data.sequence.items.top - node->data.sequence.items.start);
 }
 
-static const yaml_node_t *get_node(const struct walker *walker, int index)
+static uint32_t yaml_pairs_count(const yaml_node_t *node)
 {
-    return yaml_document_get_node(walker->document, index);
+    return (uint32_t)(node->data.mapping.pairs.top - node->data.mapping.pairs.start);
 }
 
-/* The word of a scalar, or NULL after a problem was reported. */
-static const char *get_word(const struct walker *walker, const yaml_node_t *node, const char *label,
-                            const char *accepts)
+/* Room for all nodes, their links and their text, in one piece. */
+static void yaml_make_room(const yaml_document_t *document, struct weir_tree *tree,
+                           struct weir_tree_node **nodes, uint32_t **links, char **text)
 {
-    if (node->type != YAML_SCALAR_NODE) {
-        weir_loader_error(walker->loader, node_place(walker, node), "%s must be %s, not a %s",
-                          label, accepts, node->type == YAML_MAPPING_NODE ? "mapping" : "list");
-        return NULL;
+    size_t links_count = 0, text_bytes = 0;
+    size_t count = (size_t)(document->nodes.top - document->nodes.start);
+    for (const yaml_node_t *n = document->nodes.start; n < document->nodes.top; n++) {
+        links_count += n->type == YAML_SEQUENCE_NODE  ? yaml_list_count(n)
+                       : n->type == YAML_MAPPING_NODE ? 2 * (size_t)yaml_pairs_count(n)
+                                                      : 0;
+        text_bytes += n->type == YAML_SCALAR_NODE ? n->data.scalar.length + 1 : 0;
     }
-    const char *word = (const char *)node->data.scalar.value;
-    if (strlen(word) != node->data.scalar.length) {
-        weir_loader_error(walker->loader, node_place(walker, node), "%s has a NUL byte in it",
-                          label);
-        return NULL;
-    }
-    bool is_plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    if (*word == '\0' || (is_plain && (strcmp(word, "~") == 0 || strcmp(word, "null") == 0))) {
-        weir_loader_error(walker->loader, node_place(walker, node),
-                          "%s has no value; give %s, or leave the key out", label, accepts);
-        return NULL;
-    }
-    return word;
+    tree->memory = weir_config_must(
+        malloc(count * sizeof **nodes + links_count * sizeof **links + text_bytes + 1));
+    *nodes = tree->memory;
+    *links = (uint32_t *)(*nodes + count);
+    *text = (char *)(*links + links_count);
+    tree->nodes = *nodes;
+    tree->nodes_count = (uint32_t)count;
+    tree->links = *links;
+    tree->text = *text;
 }
 
-static void walk_mapping(struct walker *walker, const struct weir_field_table *table,
-                         const yaml_node_t *node, void *row);
-
-static bool is_model(const char *text)
+static void yaml_copy(const yaml_document_t *document, struct weir_tree *tree)
 {
-    size_t bytes = strlen(text);
-    const char *asterisk = strchr(text, '*');
-    if (bytes == 0 || bytes > 200 || (asterisk && asterisk[1]))
-        return false;
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f)
-            return false;
-    return true;
-}
-
-static bool is_short(const char *text)
-{
-    size_t bytes = strlen(text);
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-            return false;
-    return bytes > 0 && bytes <= 200;
-}
-
-static bool read_digest(const char *text, uint8_t digest[32])
-{
-    if (strlen(text) != 64)
-        return false;
-    for (size_t i = 0; i < 64; i++) {
-        char c = (char)tolower((unsigned char)text[i]);
-        if (!isxdigit((unsigned char)c))
-            return false;
-        uint8_t nibble = (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-        digest[i / 2] = (uint8_t)(i % 2 ? digest[i / 2] | nibble : nibble << 4);
-    }
-    return true;
-}
-
-/* A list of words, or a single word for a list of one. */
-static void walk_words(struct walker *walker, const struct weir_field *field,
-                       const yaml_node_t *node, void *row)
-{
-    struct weir_loader *loader = walker->loader;
-    bool is_list = node->type == YAML_SEQUENCE_NODE;
-    size_t count =
-        is_list ? (size_t)(node->data.sequence.items.top - node->data.sequence.items.start) : 1;
-    char accepts[128];
-    weir_field_accepts(field, accepts, sizeof accepts);
-    if (count == 0 || count > 10000) {
-        weir_loader_error(loader, node_place(walker, node),
-                          count ? "%s has more than 10000 entries"
-                                : "%s is empty; leave the key out",
-                          field->key);
-        return;
-    }
-    bool is_digests = field->kind == WEIR_FIELD_DIGESTS;
-    const char **texts =
-        is_digests ? NULL : weir_config_alloc(loader->config, count, sizeof *texts);
-    uint8_t(*digests)[32] = is_digests ? weir_config_alloc(loader->config, count, 32) : NULL;
-    for (size_t i = 0; i < count; i++) {
-        const yaml_node_t *item =
-            is_list ? get_node(walker, node->data.sequence.items.start[i]) : node;
-        const char *word = get_word(walker, item, field->key, accepts);
-        if (!word)
-            return;
-        if (!is_digests && (field->kind == WEIR_FIELD_MODELS ? is_model(word) : is_short(word))) {
-            texts[i] = weir_config_text(loader->config, word, strlen(word));
-        } else if (!is_digests || !read_digest(word, digests[i])) {
-            /* What is no digest may be a key: it is not repeated. */
-            weir_loader_error(loader, node_place(walker, item), "%s must be %s%s%s%s", field->key,
-                              accepts, is_digests ? "" : ", not '", is_digests ? "" : word,
-                              is_digests ? "; `weir key new NAME` makes and keeps keys" : "'");
-            return;
+    struct weir_tree_node *to;
+    uint32_t *links, links_used = 0, text_used = 0;
+    char *text;
+    yaml_make_room(document, tree, &to, &links, &text);
+    for (const yaml_node_t *from = document->nodes.start; from < document->nodes.top;
+         from++, to++) {
+        *to = (struct weir_tree_node){.line = (uint32_t)from->start_mark.line + 1,
+                                      .column = (uint32_t)from->start_mark.column + 1,
+                                      .first = links_used};
+        if (from->type == YAML_SEQUENCE_NODE) {
+            to->kind = WEIR_TREE_LIST;
+            to->count = yaml_list_count(from);
+            for (uint32_t i = 0; i < to->count; i++)
+                links[links_used++] = (uint32_t)from->data.sequence.items.start[i] - 1;
+        } else if (from->type == YAML_MAPPING_NODE) {
+            to->kind = WEIR_TREE_MAPPING;
+            to->count = yaml_pairs_count(from);
+            for (uint32_t i = 0; i < to->count; i++) {
+                links[links_used++] = (uint32_t)from->data.mapping.pairs.start[i].key - 1;
+                links[links_used++] = (uint32_t)from->data.mapping.pairs.start[i].value - 1;
+            }
+        } else {
+            size_t bytes = from->data.scalar.length;
+            to->kind = WEIR_TREE_WORD;
+            to->is_plain = from->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+            to->text = text_used;
+            to->text_bytes = (uint32_t)bytes;
+            memcpy(text + text_used, from->data.scalar.value, bytes);
+            text[text_used + bytes] = '\0';
+            text_used += (uint32_t)bytes + 1;
         }
     }
-    uint32_t narrow = (uint32_t)count;
-    void *list = is_digests ? (void *)digests : (void *)texts;
-    memcpy((char *)row + field->offset, &list, sizeof list);
-    memcpy((char *)row + field->count_offset, &narrow, sizeof narrow);
-    weir_loader_mark(loader, (char *)row + field->offset, node_place(walker, node));
 }
 
-static void walk_rows(struct walker *walker, const struct weir_field *field,
-                      const yaml_node_t *node, void *row)
+/* libyaml counts from 0; an error in the encoding has only an offset. */
+static void yaml_say(const yaml_parser_t *parser, struct weir_tree *tree)
 {
-    struct weir_loader *loader = walker->loader;
-    bool is_one = field->one_is_a_list && node->type == YAML_MAPPING_NODE;
-    if (node->type != YAML_SEQUENCE_NODE && !is_one) {
-        weir_loader_error(loader, node_place(walker, node), "%s must be a list (\"- name: ...\")",
-                          field->key);
+    if (parser->error == YAML_READER_ERROR) {
+        snprintf(tree->problem, sizeof tree->problem, "byte %zu: %s", parser->problem_offset,
+                 parser->problem ? parser->problem : "not UTF-8");
         return;
     }
-    size_t count =
-        is_one ? 1 : (size_t)(node->data.sequence.items.top - node->data.sequence.items.start);
-    /* --set backend.troubles=[]: the file's are taken away. */
-    bool is_none = count == 0 && walker->flag && !field->is_required;
-    if ((count == 0 && !is_none) || count > field->table->rows_max) {
-        weir_loader_error(loader, node_place(walker, node),
-                          "%s must have between 1 and %u entries, not %zu", field->key,
-                          field->table->rows_max, count);
-        return;
-    }
-    char *rows = is_none ? NULL : weir_config_alloc(loader->config, count, field->table->row_bytes);
-    uint32_t narrow = (uint32_t)count;
-    memcpy((char *)row + field->offset, &rows, sizeof rows);
-    memcpy((char *)row + field->count_offset, &narrow, sizeof narrow);
-    weir_loader_mark(loader, (char *)row + field->offset, node_place(walker, node));
-    for (size_t i = 0; i < count; i++) {
-        char *each = rows + i * field->table->row_bytes;
-        weir_loader_presets(loader, field->table, each);
-        walk_mapping(walker, field->table,
-                     is_one ? node : get_node(walker, node->data.sequence.items.start[i]), each);
-    }
+    snprintf(tree->problem, sizeof tree->problem, "%s",
+             parser->problem ? parser->problem : "unreadable");
+    snprintf(tree->context, sizeof tree->context, "%s", parser->context ? parser->context : "");
+    tree->problem_line = (uint32_t)parser->problem_mark.line + 1;
+    tree->problem_column = (uint32_t)parser->problem_mark.column + 1;
 }
 
-/* A field of one word; key names it in messages. */
-static void walk_word(struct walker *walker, const struct weir_field *field, const char *key,
-                      const yaml_node_t *node, void *row)
+/* What stands behind the first document. */
+static void yaml_look_behind(yaml_parser_t *parser, struct weir_tree *tree)
 {
-    char accepts[256];
-    weir_field_accepts(field, accepts, sizeof accepts);
-    const char *word = get_word(walker, node, key, accepts);
-    if (word)
-        (void)weir_loader_set(walker->loader, field, row, key, word, node_place(walker, node));
-}
-
-static void walk_field(struct walker *walker, const struct weir_field_table *table,
-                       const struct weir_field *field, const yaml_node_t *key,
-                       const yaml_node_t *node, void *row)
-{
-    struct weir_loader *loader = walker->loader;
-    if (field->is_lab && !loader->for_lab)
-        weir_loader_warn(loader, node_place(walker, key),
-                         "'%s' belongs to `weir lab`; the gateway does not use it", field->key);
-    switch (field->kind) {
-    case WEIR_FIELD_TABLE:
-        if (field->word && node->type != YAML_MAPPING_NODE)
-            walk_word(walker, field->word, field->key, node, (char *)row + field->offset);
-        else
-            walk_mapping(walker, field->table, node, (char *)row + field->offset);
-        return;
-    case WEIR_FIELD_ROWS:
-        walk_rows(walker, field, node, row);
-        return;
-    case WEIR_FIELD_MODELS:
-    case WEIR_FIELD_TEXTS:
-    case WEIR_FIELD_DIGESTS:
-        walk_words(walker, field, node, row);
-        return;
-    case WEIR_FIELD_LATER:
-        weir_loader_error(loader, node_place(walker, key), "'%s'%s%s is not supported yet: %s",
-                          field->key, *table->name ? " in " : "", table->name, field->help);
-        return;
-    case WEIR_FIELD_TEXT:
-    case WEIR_FIELD_NAME:
-    case WEIR_FIELD_U32:
-    case WEIR_FIELD_COUNT:
-    case WEIR_FIELD_BOOL:
-    case WEIR_FIELD_TIME:
-    case WEIR_FIELD_BYTES:
-    case WEIR_FIELD_FACTOR:
-    case WEIR_FIELD_LENGTH:
-    case WEIR_FIELD_RATE:
-    case WEIR_FIELD_CHOICE:
-    case WEIR_FIELD_ADDR:
-    case WEIR_FIELD_URL:
-    case WEIR_FIELD_PATH:
-    case WEIR_FIELD_PERIOD:
-    case WEIR_FIELD_LOG:
-        break;
-    }
-    walk_word(walker, field, field->key, node, row);
-}
-
-/* A key that no field has. One that would hold a secret gets its own advice, and no echo of the
- * value. */
-static void report_unknown_key(struct walker *walker, const struct weir_field_table *table,
-                               const yaml_node_t *key, const char *word)
-{
-    char after[160];
-    const char *known[64];
-    size_t count = 0;
-    bool has_key_file = weir_field_find(table, "key_env") != NULL;
-    if (has_key_file &&
-        (strcmp(word, "key") == 0 || strcmp(word, "api_key") == 0 || strcmp(word, "token") == 0)) {
-        weir_loader_error(
-            walker->loader, node_place(walker, key),
-            "'%s': secrets do not stand in this file; name their place with key_env or "
-            "key_file",
-            word);
+    yaml_document_t second;
+    if (!yaml_parser_load(parser, &second)) {
+        yaml_say(parser, tree);
         return;
     }
-    for (size_t i = 0; i < table->fields_count && count < WEIR_COUNT(known); i++)
-        known[count++] = table->fields[i].key;
-    if (*table->name)
-        snprintf(after, sizeof after, " in %s", table->name);
-    else
-        snprintf(after, sizeof after, " at the top level");
-    weir_loader_unknown(walker->loader, node_place(walker, key), "unknown key", word, after, known,
-                        count);
-}
-
-static void walk_mapping(struct walker *walker, const struct weir_field_table *table,
-                         const yaml_node_t *node, void *row)
-{
-    struct weir_loader *loader = walker->loader;
-    const char *name = *table->name ? table->name : "the file";
-    if (node->type != YAML_MAPPING_NODE) {
-        weir_loader_error(loader, node_place(walker, node), "%s must be a mapping (\"key: value\")",
-                          name);
-        return;
+    const yaml_node_t *root = yaml_document_get_root_node(&second);
+    if (root) {
+        tree->second_line = (uint32_t)root->start_mark.line + 1;
+        tree->second_column = (uint32_t)root->start_mark.column + 1;
     }
-    const yaml_node_t *seen[64] = {NULL}; /* the key that gave each field */
-    WEIR_INVARIANT(table->fields_count <= WEIR_COUNT(seen));
-    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = get_node(walker, pair->key);
-        if (key->type != YAML_SCALAR_NODE) {
-            weir_loader_error(loader, node_place(walker, key), "a key in %s must be a word", name);
-            continue;
-        }
-        const char *word = (const char *)key->data.scalar.value;
-        const struct weir_field *field = weir_field_find(table, word);
-        if (!field || strlen(word) != key->data.scalar.length) {
-            report_unknown_key(walker, table, key, word);
-            continue;
-        }
-        size_t index = (size_t)(field - table->fields);
-        if (seen[index]) {
-            weir_loader_error(loader, node_place(walker, key),
-                              "'%s' is given twice; first on line %u", word,
-                              (unsigned)seen[index]->start_mark.line + 1);
-            continue;
-        }
-        seen[index] = key;
-        walk_field(walker, table, field, key, get_node(walker, pair->value), row);
-    }
-    for (size_t i = 0; i < table->fields_count; i++)
-        if (table->fields[i].is_required && !seen[i])
-            weir_loader_error(loader, node_place(walker, node), "%s needs '%s'", name,
-                              table->fields[i].key);
+    yaml_document_delete(&second);
 }
 
-static void report_syntax(struct weir_loader *loader, const yaml_parser_t *parser, const char *file)
-{
-    /* libyaml counts from 0; an error in the encoding has only an offset. */
-    struct weir_place place = {file, (uint32_t)parser->problem_mark.line + 1,
-                               (uint32_t)parser->problem_mark.column + 1};
-    if (parser->error == YAML_READER_ERROR)
-        weir_loader_error(loader, (struct weir_place){.where = file}, "byte %zu: %s",
-                          parser->problem_offset, parser->problem ? parser->problem : "not UTF-8");
-    else
-        weir_loader_error(loader, place, "not YAML: %s%s%s",
-                          parser->problem ? parser->problem : "unreadable",
-                          parser->context ? ", " : "", parser->context ? parser->context : "");
-}
-
-void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t bytes)
+void weir_tree_read(const char *text, size_t bytes, struct weir_tree *tree)
 {
     yaml_parser_t parser;
     yaml_document_t document;
-    const char *file = loader->whole.where;
-    if (!yaml_parser_initialize(&parser)) {
-        weir_loader_error(loader, loader->whole, "out of memory");
-        return;
-    }
+    *tree = (struct weir_tree){0};
+    if (!yaml_parser_initialize(&parser))
+        (void)weir_config_must(NULL);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
     if (!yaml_parser_load(&parser, &document)) {
-        report_syntax(loader, &parser, file);
-        yaml_parser_delete(&parser);
-        return;
-    }
-    const yaml_node_t *root = yaml_document_get_root_node(&document);
-    if (!root) {
-        weir_loader_error(loader, loader->whole, "is empty: it needs at least upstreams");
+        yaml_say(&parser, tree);
     } else {
-        struct walker walker = {loader, &document, file, NULL};
-        walk_mapping(&walker, &weir_config_root_table, root, loader->config);
-        yaml_document_t second;
-        if (!yaml_parser_load(&parser, &second)) {
-            report_syntax(loader, &parser, file);
-        } else {
-            const yaml_node_t *more = yaml_document_get_root_node(&second);
-            if (more)
-                weir_loader_error(loader, node_place(&walker, more),
-                                  "a second document begins here; one file is one configuration");
-            yaml_document_delete(&second);
+        if (yaml_document_get_root_node(&document)) {
+            yaml_copy(&document, tree);
+            yaml_look_behind(&parser, tree);
         }
-    }
-    yaml_document_delete(&document);
-    yaml_parser_delete(&parser);
-}
-
-void weir_config_walk_value(struct weir_loader *loader, const struct weir_field_table *table,
-                            const struct weir_field *field, void *row, struct weir_place place,
-                            const char *text)
-{
-    yaml_parser_t parser;
-    yaml_document_t document;
-    if (!yaml_parser_initialize(&parser)) {
-        weir_loader_error(loader, place, "out of memory");
-        return;
-    }
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
-    if (!yaml_parser_load(&parser, &document)) {
-        weir_loader_error(loader, place, "'%s' is not YAML: %s", text,
-                          parser.problem ? parser.problem : "unreadable");
-    } else {
-        struct walker walker = {loader, &document, place.where, &place};
-        const yaml_node_t *root = yaml_document_get_root_node(&document);
-        if (root)
-            walk_field(&walker, table, field, root, root, row);
-        else
-            weir_loader_error(loader, place, "has no value; give one behind the =");
         yaml_document_delete(&document);
     }
     yaml_parser_delete(&parser);
+}
+
+void weir_tree_free(struct weir_tree *tree)
+{
+    free(tree->memory);
+    *tree = (struct weir_tree){0};
 }

@@ -256,8 +256,10 @@ static void client_tell_ended(struct weir_lab *lab, const struct lab_request *r,
                                                                               : WEIR_REFUSAL_NONE,
         .is_stream = lab_rules(lab, r->tenant)->is_stream,
         .is_measured = true};
-    if (r->dispatched_ns != WEIR_NEVER_NS)
+    if (r->dispatched_ns != WEIR_NEVER_NS) {
         entry.queue_wait_ns = r->dispatched_ns - r->first_sent_ns;
+        entry.is_dispatched = true;
+    }
     lab->ended(lab->ended_user, &entry);
 }
 

@@ -64,7 +64,8 @@ struct weir_trace_entry {
     enum weir_trace_outcome outcome;
     enum weir_refusal refusal; /* of REFUSED and CUT */
     bool is_stream;
-    bool is_measured; /* the waits are there */
+    bool is_measured;   /* the waits are there */
+    bool is_dispatched; /* it left the queue at its last try; only the lab knows, a file does not */
 };
 
 /* What the names of a trace name. */
