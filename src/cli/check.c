@@ -1,6 +1,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "gateway/config_print.h"
+#include "gateway/config_reference.h"
 #include "gateway/keys.h"
 
 #include <stdio.h>

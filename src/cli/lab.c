@@ -3,6 +3,7 @@
 #include "cli/lab_show.h"
 #include "cli/record_file.h"
 #include "cli/text.h"
+#include "gateway/config_print.h"
 #include "gateway/config_value.h"
 
 #include <errno.h>
@@ -26,6 +27,8 @@ static const struct cli_option lab_options[] = {
     {"--series", NULL, "print every bin of time of every tenant as CSV", NULL},
     {"--svg", "FILE", "draw the run over time; - is standard output", NULL},
     {"--record", "FILE", "write every request as a recording that --trace reads", NULL},
+    {"--yaml", NULL, "print the setup as a configuration of what is not a default; run nothing",
+     NULL},
     {"--list", NULL, "name the scenarios", NULL},
 };
 
@@ -65,7 +68,7 @@ struct wish {
     uint64_t seed;
     uint32_t seeds;
     const char *svg, *record;
-    bool is_json, is_csv, is_series, is_difference, has_seeds, is_every_policy;
+    bool is_json, is_csv, is_series, is_yaml, is_difference, has_seeds, is_every_policy;
     struct weir_trace trace;
     bool has_trace;
 };
@@ -102,8 +105,8 @@ static bool read_numbers(struct wish *wish)
 /* Flags that do not go together. */
 static bool check_flags(const struct wish *wish)
 {
-    if (wish->is_json + wish->is_csv + wish->is_series > 1) {
-        fputs("weir lab: one of --json, --csv and --series\n", stderr);
+    if (wish->is_json + wish->is_csv + wish->is_series + wish->is_yaml > 1) {
+        fputs("weir lab: one of --json, --csv, --series and --yaml\n", stderr);
         return false;
     }
     if (wish->svg && strcmp(wish->svg, "-") == 0 &&
@@ -113,6 +116,7 @@ static bool check_flags(const struct wish *wish)
     }
     bool is_one = !wish->is_difference && !wish->has_seeds && !wish->is_every_policy;
     const char *flag = wish->is_series ? "--series"
+                       : wish->is_yaml ? "--yaml"
                        : wish->svg     ? "--svg"
                        : wish->record  ? "--record"
                                        : NULL;
@@ -144,6 +148,7 @@ static bool read_wish(struct wish *wish)
     wish->is_json = value(wish, "--json") != NULL;
     wish->is_csv = value(wish, "--csv") != NULL;
     wish->is_series = value(wish, "--series") != NULL;
+    wish->is_yaml = value(wish, "--yaml") != NULL;
     wish->is_difference = value(wish, "--diff") != NULL;
     wish->is_every_policy = value(wish, "--policy") && strcmp(value(wish, "--policy"), "all") == 0;
     return read_numbers(wish) && check_flags(wish);
@@ -220,6 +225,17 @@ static int show_run(const struct wish *wish, const struct lab_setup *setup,
     return status;
 }
 
+/* --yaml: what would be run, as a file of its own. */
+static int show_yaml(const struct lab_setup *setup)
+{
+    char *text = weir_config_given_yaml(setup->config);
+    if (*setup->about)
+        printf("# %s\n", setup->about);
+    fputs(text, stdout);
+    free(text);
+    return CLI_DONE_STATUS;
+}
+
 static int run_once(const struct wish *wish)
 {
     struct prepared prepared;
@@ -227,7 +243,10 @@ static int run_once(const struct wish *wish)
     FILE *record = NULL;
     int status = CLI_USAGE_STATUS;
     const char *word = wish->args->words_count ? wish->args->words[0] : NULL;
-    if (prepare(wish, word, NULL, &prepared)) {
+    bool is_right = prepare(wish, word, NULL, &prepared);
+    if (is_right && wish->is_yaml) {
+        status = show_yaml(&prepared.setup);
+    } else if (is_right) {
         bool is_run = (!wish->record || (record = cli_record_open("weir lab", wish->record,
                                                                   value(wish, "--trace")))) &&
                       lab_run_seed(&run, &prepared.setup, wish->seed, prepared.setup.name, record);

@@ -167,6 +167,8 @@ struct weir_config *weir_config_load(const struct weir_config_source *from,
     if (weir_state_dir(state_dir, sizeof state_dir, &none))
         config->state_dir = weir_config_text(config, state_dir, strlen(state_dir));
     weir_config_finish(&loader);
+    if (from->for_lab)
+        weir_loader_keep_given(&loader);
     free(loader.marks);
     weir_loader_sort_problems(problems);
     if (problems->errors) {

@@ -236,6 +236,17 @@ static void add_pool(struct weir_config *config, struct weir_config_pool *to, co
     to->upstreams = weir_config_alloc(config, config->upstreams_count, sizeof *to->upstreams);
 }
 
+/* What the file gave a pool was given to the one that takes its place. */
+static void mark_pool(struct weir_loader *loader, const struct weir_config_pool *pool,
+                      const struct weir_config_pool *given)
+{
+    const void *from[] = {&given->name, &given->scheduler, &given->work_input, &given->work_output};
+    const void *to[] = {&pool->name, &pool->scheduler, &pool->work_input, &pool->work_output};
+    for (size_t i = 0; i < WEIR_COUNT(from); i++)
+        if (weir_loader_given(loader, from[i]))
+            weir_loader_mark(loader, to[i], weir_loader_place(loader, from[i]));
+}
+
 /* pools that the file names keep their settings; all are put in the order in which a model that two
  * serve equally well chooses: those with an upstream that is no fallback first, else as in the
  * file. */
@@ -284,6 +295,8 @@ static void finish_pools(struct weir_loader *loader)
                         "count",
                         upstream->pool);
                 add_pool(config, pool, upstream->pool);
+                if (from != WEIR_NONE)
+                    mark_pool(loader, pool, &given[from]);
             }
         }
     }

@@ -25,6 +25,8 @@ struct weir_config_private {
     struct weir_zone **zones;
     size_t zones_count;
     struct weir_secrets *secrets; /* NULL: none yet */
+    struct weir_mark *given;      /* by address; NULL: not kept */
+    size_t given_count;
 };
 
 void *weir_config_must(void *memory)
@@ -99,6 +101,7 @@ void weir_config_free(struct weir_config *config)
     for (size_t i = 0; i < config->private->zones_count; i++)
         weir_zone_close(config->private->zones[i]);
     free(config->private->zones);
+    free(config->private->given);
     free(config->private);
     free(config);
 }
@@ -206,24 +209,48 @@ static int compare_marks(const void *a, const void *b)
     return (x->place.line > y->place.line) - (x->place.line < y->place.line);
 }
 
-static const struct weir_mark *find_mark(struct weir_loader *loader, const void *field)
+/* The first of that field; marks are by address. */
+static const struct weir_mark *search_marks(const struct weir_mark *marks, size_t count,
+                                            const void *field)
 {
-    if (loader->marks_count == 0)
-        return NULL;
-    if (!loader->marks_sorted) {
-        qsort(loader->marks, loader->marks_count, sizeof *loader->marks, compare_marks);
-        loader->marks_sorted = true;
-    }
-    size_t low = 0, high = loader->marks_count;
-    while (low < high) { /* the first of that field */
+    size_t low = 0, high = count;
+    while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if ((uintptr_t)loader->marks[middle].field < (uintptr_t)field)
+        if ((uintptr_t)marks[middle].field < (uintptr_t)field)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < loader->marks_count && loader->marks[low].field == field ? &loader->marks[low]
-                                                                          : NULL;
+    return low < count && marks[low].field == field ? &marks[low] : NULL;
+}
+
+static void sort_marks(struct weir_loader *loader)
+{
+    if (!loader->marks_sorted && loader->marks_count)
+        qsort(loader->marks, loader->marks_count, sizeof *loader->marks, compare_marks);
+    loader->marks_sorted = true;
+}
+
+static const struct weir_mark *find_mark(struct weir_loader *loader, const void *field)
+{
+    sort_marks(loader);
+    return search_marks(loader->marks, loader->marks_count, field);
+}
+
+void weir_loader_keep_given(struct weir_loader *loader)
+{
+    struct weir_config_private *private = loader->config->private;
+    sort_marks(loader);
+    private->given = loader->marks;
+    private->given_count = loader->marks_count;
+    loader->marks = NULL;
+    loader->marks_count = loader->marks_room = 0;
+}
+
+bool weir_config_is_given(const struct weir_config *config, const void *field)
+{
+    WEIR_INVARIANT(config->private->given);
+    return search_marks(config->private->given, config->private->given_count, field) != NULL;
 }
 
 struct weir_place weir_loader_place(struct weir_loader *loader, const void *field)

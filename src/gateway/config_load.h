@@ -62,6 +62,11 @@ bool weir_loader_given(struct weir_loader *loader, const void *field);
 void weir_loader_move_marks(struct weir_loader *loader, const void *old, size_t bytes,
                             const void *moved);
 
+/* The config keeps what was given; the loader forgets it. */
+void weir_loader_keep_given(struct weir_loader *loader);
+/* Whether the value at that address was given; only of a config that keeps it. */
+bool weir_config_is_given(const struct weir_config *config, const void *field);
+
 /* Gives every field of row, and of the tables inside it, its default. */
 void weir_loader_presets(struct weir_loader *loader, const struct weir_field_table *table,
                          void *row);

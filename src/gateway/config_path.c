@@ -1,6 +1,4 @@
-#include "gateway/config_load.h"
-
-#include "gateway/config_value.h"
+#include "gateway/config_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,4 +250,21 @@ void weir_config_apply_set(struct weir_loader *loader, const struct weir_config_
     const struct weir_field *field = follow(&step);
     if (field)
         weir_config_walk_value(loader, step.table, field, step.row, step.place, set->value);
+}
+
+const struct weir_field *weir_config_find(struct weir_config *config, const char *path,
+                                          const struct weir_field_table **table, const void **row)
+{
+    struct weir_config_problems problems = {0};
+    struct weir_loader loader = {.config = config, .problems = &problems};
+    struct step step = {.loader = &loader,
+                        .place = {.where = ""},
+                        .table = &weir_config_root_table,
+                        .row = (char *)config,
+                        .rest = path};
+    const struct weir_field *field = follow(&step);
+    weir_config_problems_free(&problems);
+    *table = step.table;
+    *row = step.row;
+    return field && field->kind != WEIR_FIELD_LATER ? field : NULL;
 }

@@ -1,394 +1,396 @@
 #include "gateway/config_print.h"
 
-#include "gateway/config_table.h"
-#include "gateway/config_value.h"
+#include "gateway/config_words.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- reading a field back ---- */
+/* Two forms: everything in force, a key a line; and what was given and is not the default, where
+ * what is short stands in one line.
+ *
+ * A value was given when the loader marked its place. That alone is not enough (who writes a default
+ * changes nothing), and neither is a difference: what follows from another value (a burst from its
+ * rate) follows again. */
 
-static const char *read_text(const void *row, size_t offset)
-{
-    const char *text;
-    memcpy(&text, (const char *)row + offset, sizeof text);
-    return text;
-}
+enum { LINE_MAX_BYTES = 120, TABLES_MAX = 16 };
 
-static uint32_t read_u32(const void *row, size_t offset)
-{
-    uint32_t value;
-    memcpy(&value, (const char *)row + offset, sizeof value);
-    return value;
-}
+struct printer {
+    struct weir_text out;
+    const struct weir_config *given; /* NULL: everything is printed */
+    struct weir_config *usual;       /* the defaults, and memory for rows of them */
+    struct {
+        const struct weir_field_table *table;
+        const char *row;
+    } rows[TABLES_MAX]; /* one of each table, with the defaults */
+    bool is_length;     /* inside of a length, which one word may have given: differences count */
+};
 
-static uint64_t read_u64(const void *row, size_t offset)
-{
-    uint64_t value;
-    memcpy(&value, (const char *)row + offset, sizeof value);
-    return value;
-}
+/* ---- scalars ---- */
 
-static const char *choice_name(const struct weir_field *field, uint32_t value)
-{
-    for (size_t i = 0; i < field->choices_count; i++)
-        if (field->choices[i].value == value)
-            return field->choices[i].name;
-    WEIR_INVARIANT(false);
-}
-
-static const char *period_word(const struct weir_window_rule *rule,
-                               char scratch[WEIR_VALUE_TEXT_MAX])
-{
-    if (rule->period != WEIR_PERIOD_SECONDS)
-        return weir_value_period_name(rule->period);
-    weir_value_duration_text(rule->seconds * WEIR_NS_PER_S, scratch);
-    return scratch;
-}
-
-/* The word of a one-word field, in scratch or of the config; NULL: nothing is set, nothing to
- * print. */
-static const char *field_word(const struct weir_field *field, const void *row,
-                              char scratch[WEIR_VALUE_TEXT_MAX + 264])
-{
-    uint64_t amount;
-    switch (field->kind) {
-    case WEIR_FIELD_TEXT:
-    case WEIR_FIELD_NAME:
-    case WEIR_FIELD_PATH:
-    case WEIR_FIELD_URL:
-        return read_text(row, field->offset);
-    case WEIR_FIELD_U32:
-        weir_value_count_text(read_u32(row, field->offset), scratch);
-        return scratch;
-    case WEIR_FIELD_COUNT:
-        amount = read_u64(row, field->offset);
-        weir_value_count_text(amount, scratch);
-        return amount == 0 && field->min > 0 ? NULL : scratch;
-    case WEIR_FIELD_FACTOR:
-        weir_value_factor_text(read_u32(row, field->offset), scratch);
-        return read_u32(row, field->offset) == 0 && field->min > 0 ? NULL : scratch;
-    case WEIR_FIELD_LENGTH: /* printed as the mapping it is short for */
-        return NULL;
-    case WEIR_FIELD_BOOL: {
-        bool answer;
-        memcpy(&answer, (const char *)row + field->offset, sizeof answer);
-        return answer ? "true" : "false";
-    }
-    case WEIR_FIELD_TIME:
-        weir_value_duration_text(read_u64(row, field->offset), scratch);
-        return scratch;
-    case WEIR_FIELD_BYTES:
-        weir_value_bytes_text(read_u64(row, field->offset), scratch);
-        return scratch;
-    case WEIR_FIELD_RATE: {
-        struct weir_config_rate rate;
-        memcpy(&rate, (const char *)row + field->offset, sizeof rate);
-        weir_value_rate_text(rate, scratch);
-        return rate.count ? scratch : NULL;
-    }
-    case WEIR_FIELD_CHOICE:
-        return choice_name(field, read_u32(row, field->offset));
-    case WEIR_FIELD_ADDR: {
-        struct weir_config_addr addr;
-        memcpy(&addr, (const char *)row + field->offset, sizeof addr);
-        bool is_six = strchr(addr.host, ':') != NULL;
-        snprintf(scratch, WEIR_VALUE_TEXT_MAX + 264, "%s%.255s%s:%u", is_six ? "[" : "", addr.host,
-                 is_six ? "]" : "", addr.port);
-        return scratch;
-    }
-    case WEIR_FIELD_LOG: {
-        const char *file = read_text(row, field->count_offset);
-        uint32_t access = read_u32(row, field->offset);
-        return file ? file : access == WEIR_CONFIG_ACCESS_OFF ? "off" : "stderr";
-    }
-    case WEIR_FIELD_PERIOD:
-        return period_word((const struct weir_window_rule *)((const char *)row + field->offset),
-                           scratch);
-    case WEIR_FIELD_MODELS:
-    case WEIR_FIELD_TEXTS:
-    case WEIR_FIELD_DIGESTS:
-    case WEIR_FIELD_TABLE:
-    case WEIR_FIELD_ROWS:
-    case WEIR_FIELD_LATER:
-        break;
-    }
-    return NULL;
-}
-
-static void digest_hex(const uint8_t digest[32], char out[65])
-{
-    for (size_t i = 0; i < 32; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
-}
-
-static const char *list_item(const struct weir_field *field, const void *row, uint32_t i,
-                             char out[65])
-{
-    if (field->kind != WEIR_FIELD_DIGESTS) {
-        const char **texts;
-        memcpy(&texts, (const char *)row + field->offset, sizeof texts);
-        return texts[i];
-    }
-    const uint8_t(*digests)[32];
-    memcpy(&digests, (const char *)row + field->offset, sizeof digests);
-    digest_hex(digests[i], out);
-    return out;
-}
-
-/* ---- YAML ---- */
-
-static void print_scalar(FILE *out, const char *text)
+static void print_scalar(struct printer *p, const char *text, bool in_flow)
 {
     bool is_plain =
         *text && strcmp(text, "null") != 0 &&
         text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                           "_./-")] == '\0' &&
         text[0] != '-';
-    bool is_link = !strpbrk(text, " \"\\#*&!|>'%@`[]{},~?") && strchr(text, ':') && *text != ':' &&
-                   text[strlen(text) - 1] != ':';
+    bool is_link = !in_flow && !strpbrk(text, " \"\\#*&!|>'%@`[]{},~?") && strchr(text, ':') &&
+                   *text != ':' && text[strlen(text) - 1] != ':';
     if (is_plain || is_link) {
-        fputs(text, out);
+        weir_text_put(&p->out, text);
         return;
     }
-    fputc('"', out);
+    weir_text_put(&p->out, "\"");
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
-            fputc('\\', out);
-        fputc(*text, out);
+            weir_text_put(&p->out, "\\");
+        weir_text_bytes(&p->out, text, 1);
     }
-    fputc('"', out);
+    weir_text_put(&p->out, "\"");
 }
 
-static void print_table(FILE *out, const struct weir_field_table *table, const void *row, int depth,
-                        bool in_dash);
+/* ---- what is printed ---- */
 
-/* Whether a table is to be printed, whatever is in it. */
-static bool is_shown(const struct weir_field *field, const void *row)
+/* A row with the defaults; NULL when everything is printed. */
+static const char *usual_row(struct printer *p, const struct weir_field_table *table)
 {
-    return !field->shown_offset || read_u32(row, field->shown_offset) > 0;
+    size_t i = 0;
+    if (!p->given)
+        return NULL;
+    while (i < TABLES_MAX && p->rows[i].table && p->rows[i].table != table)
+        i++;
+    WEIR_INVARIANT(i < TABLES_MAX);
+    if (!p->rows[i].table) {
+        struct weir_loader loader = {.config = p->usual};
+        char *row = weir_config_alloc(p->usual, 1, table->row_bytes);
+        weir_loader_presets(&loader, table, row);
+        p->rows[i].table = table;
+        p->rows[i].row = row;
+    }
+    return p->rows[i].row;
 }
 
-static bool is_list_of_words(const struct weir_field *field)
+static const char *inside(const char *row, const struct weir_field *field)
 {
-    return field->kind == WEIR_FIELD_MODELS || field->kind == WEIR_FIELD_TEXTS ||
-           field->kind == WEIR_FIELD_DIGESTS;
+    return row ? row + field->offset : NULL;
 }
 
-/* Whether anything of a table would be printed: an empty one is left out. */
-static bool has_something(const struct weir_field_table *table, const void *row)
+static const struct weir_config_length *length_at(const struct weir_field *field, const char *row)
 {
-    char scratch[WEIR_VALUE_TEXT_MAX + 264];
-    for (size_t i = 0; i < table->fields_count; i++) {
-        const struct weir_field *field = &table->fields[i];
-        bool is_list = is_list_of_words(field) || field->kind == WEIR_FIELD_ROWS;
-        if (is_list ? read_u32(row, field->count_offset) > 0
-            : field->kind == WEIR_FIELD_TABLE
-                ? has_something(field->table, (const char *)row + field->offset)
-                : field_word(field, row, scratch) != NULL)
+    bool is_length = field->word && field->word->kind == WEIR_FIELD_LENGTH;
+    return is_length ? (const struct weir_config_length *)(row + field->offset) : NULL;
+}
+
+static bool same_length(const struct weir_config_length *a, const struct weir_config_length *b)
+{
+    return a->distribution == b->distribution && a->mean == b->mean && a->low == b->low &&
+           a->high == b->high && a->sigma_permille == b->sigma_permille;
+}
+
+/* `900` or `300..1500`; false: this length needs its parts. */
+static bool short_length(const struct weir_config_length *l, char word[WEIR_FIELD_WORD_MAX])
+{
+    bool is_fixed = l->distribution == WEIR_CONFIG_LENGTH_FIXED && !l->low && !l->high;
+    bool is_uniform = l->distribution == WEIR_CONFIG_LENGTH_UNIFORM;
+    if (l->sigma_permille || (!is_fixed && !is_uniform))
+        return false;
+    weir_value_count_text(is_fixed ? l->mean : l->low, word);
+    if (is_uniform) {
+        strcat(word, "..");
+        weir_value_count_text(l->high, word + strlen(word));
+    }
+    return true;
+}
+
+static bool is_given(const struct printer *p, const void *at)
+{
+    return !p->given || weir_config_is_given(p->given, at);
+}
+
+static bool table_has(struct printer *p, const struct weir_field_table *table, const char *row,
+                      const char *usual);
+
+/* Whether a one-word field is printed; its word then. */
+static const char *word_of(struct printer *p, const struct weir_field *field, const char *row,
+                           const char *usual, char scratch[WEIR_FIELD_WORD_MAX])
+{
+    char other[WEIR_FIELD_WORD_MAX];
+    const char *word = weir_field_word(field, row, scratch);
+    if (!word || !usual)
+        return word;
+    const char *before = weir_field_word(field, usual, other);
+    bool is_chosen = p->is_length || is_given(p, row + field->offset);
+    bool is_usual = field->preset && before && strcmp(word, before) == 0;
+    return is_chosen && !is_usual ? word : NULL;
+}
+
+static bool field_has(struct printer *p, const struct weir_field *field, const char *row,
+                      const char *usual)
+{
+    char scratch[WEIR_FIELD_WORD_MAX];
+    uint32_t count;
+    const struct weir_config_length *length;
+    if (weir_field_is_words(field))
+        return weir_field_u32(row, field->count_offset) > 0 && is_given(p, row + field->offset);
+    if (field->kind == WEIR_FIELD_ROWS) {
+        const char *rows = weir_field_rows(field, row, &count);
+        bool has = !usual && count > 0;
+        for (uint32_t i = 0; i < count && !has; i++)
+            has = table_has(p, field->table, rows + i * field->table->row_bytes,
+                            usual_row(p, field->table));
+        return has;
+    }
+    if (field->kind != WEIR_FIELD_TABLE)
+        return word_of(p, field, row, usual, scratch) != NULL;
+    if (!usual && !weir_field_is_shown(field, row))
+        return false;
+    if (usual && (length = length_at(field, row)))
+        return !same_length(length, length_at(field, usual));
+    return table_has(p, field->table, row + field->offset, inside(usual, field)) ||
+           (field->word &&
+            word_of(p, field->word, row + field->offset, inside(usual, field), scratch));
+}
+
+static bool table_has(struct printer *p, const struct weir_field_table *table, const char *row,
+                      const char *usual)
+{
+    for (size_t i = 0; i < table->fields_count; i++)
+        if (field_has(p, &table->fields[i], row, usual))
             return true;
-    }
     return false;
 }
 
-static void print_rows(FILE *out, const struct weir_field *field, const void *row, int depth)
+/* The word that a table is short for, where it is. */
+static const char *table_word(struct printer *p, const struct weir_field *field, const char *row,
+                              const char *usual, bool in_short, char scratch[WEIR_FIELD_WORD_MAX])
 {
-    const char *rows;
-    memcpy(&rows, (const char *)row + field->offset, sizeof rows);
-    uint32_t count = read_u32(row, field->count_offset);
-    for (uint32_t i = 0; i < count; i++)
-        print_table(out, field->table, rows + i * field->table->row_bytes, depth + 1, true);
+    const struct weir_config_length *length = length_at(field, row);
+    if (length && in_short && short_length(length, scratch))
+        return scratch;
+    if (length || !field->word ||
+        table_has(p, field->table, row + field->offset, inside(usual, field)))
+        return NULL;
+    return weir_field_word(field->word, row + field->offset, scratch);
 }
 
-static void print_table(FILE *out, const struct weir_field_table *table, const void *row, int depth,
-                        bool in_dash)
+/* ---- in one line ---- */
+
+static void flow_table(struct printer *p, const struct weir_field_table *table, const char *row,
+                       const char *usual);
+
+static void flow_value(struct printer *p, const struct weir_field *field, const char *row,
+                       const char *usual)
 {
-    char scratch[WEIR_VALUE_TEXT_MAX + 264], hex[65];
+    char scratch[WEIR_FIELD_WORD_MAX], hex[65];
+    uint32_t count;
+    const char *word;
+    if (weir_field_is_words(field)) {
+        count = weir_field_u32(row, field->count_offset);
+        weir_text_put(&p->out, "[");
+        for (uint32_t i = 0; i < count; i++) {
+            weir_text_put(&p->out, i ? ", " : "");
+            print_scalar(p, weir_field_item(field, row, i, hex), true);
+        }
+        weir_text_put(&p->out, "]");
+    } else if (field->kind == WEIR_FIELD_ROWS) {
+        const char *rows = weir_field_rows(field, row, &count);
+        weir_text_put(&p->out, "[");
+        for (uint32_t i = 0; i < count; i++) {
+            weir_text_put(&p->out, i ? ", " : "");
+            flow_table(p, field->table, rows + i * field->table->row_bytes,
+                       usual_row(p, field->table));
+        }
+        weir_text_put(&p->out, "]");
+    } else if (field->kind != WEIR_FIELD_TABLE) {
+        word = weir_field_word(field, row, scratch);
+        print_scalar(p, word ? word : "", true);
+    } else if ((word = table_word(p, field, row, usual, true, scratch))) {
+        print_scalar(p, word, true);
+    } else {
+        p->is_length = length_at(field, row) != NULL;
+        flow_table(p, field->table, row + field->offset, inside(usual, field));
+        p->is_length = false;
+    }
+}
+
+static void flow_table(struct printer *p, const struct weir_field_table *table, const char *row,
+                       const char *usual)
+{
+    const char *before = "";
+    weir_text_put(&p->out, "{");
     for (size_t i = 0; i < table->fields_count; i++) {
         const struct weir_field *field = &table->fields[i];
-        const char *word = NULL;
-        bool is_words = is_list_of_words(field);
-        bool is_rows = field->kind == WEIR_FIELD_ROWS, is_table = field->kind == WEIR_FIELD_TABLE;
-        if (is_words || is_rows) {
-            if (read_u32(row, field->count_offset) == 0)
-                continue;
-        } else if (is_table) {
-            if (!is_shown(field, row))
-                continue;
-            if (!has_something(field->table, (const char *)row + field->offset)) {
-                if (!field->word)
-                    continue;
-                is_table = false; /* nothing beyond its one word */
-                word = field_word(field->word, (const char *)row + field->offset, scratch);
-            }
-        } else if (!(word = field_word(field, row, scratch))) {
+        if (!field_has(p, field, row, usual))
             continue;
+        weir_text_put(&p->out, before);
+        weir_text_put(&p->out, field->key);
+        weir_text_put(&p->out, ": ");
+        flow_value(p, field, row, usual);
+        before = ", ";
+    }
+    weir_text_put(&p->out, "}");
+}
+
+/* Where the line that is being printed began. */
+static size_t line_bytes(const struct printer *p)
+{
+    size_t at = p->out.used;
+    while (at > 0 && p->out.bytes[at - 1] != '\n')
+        at--;
+    return p->out.used - at;
+}
+
+/* Takes back what made the line too long; true: it is short enough, or has to be as it is. */
+static bool keep_line(struct printer *p, size_t before)
+{
+    if (line_bytes(p) <= LINE_MAX_BYTES) {
+        weir_text_put(&p->out, "\n");
+        return true;
+    }
+    p->out.used = before;
+    p->out.bytes[before] = '\0';
+    return false;
+}
+
+/* ---- a key a line ---- */
+
+static void print_table(struct printer *p, const struct weir_field_table *table, const char *row,
+                        const char *usual, int depth, bool in_dash);
+
+static void print_rows(struct printer *p, const struct weir_field *field, const char *row,
+                       int depth)
+{
+    uint32_t count;
+    const char *rows = weir_field_rows(field, row, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *each = rows + i * field->table->row_bytes;
+        const char *usual = usual_row(p, field->table);
+        if (usual && !table_has(p, field->table, each, usual))
+            continue;
+        size_t before = p->out.used;
+        if (usual) {
+            weir_text_blanks(&p->out, 2 * (depth - 1));
+            weir_text_put(&p->out, "- ");
+            flow_table(p, field->table, each, usual);
+            if (keep_line(p, before))
+                continue;
         }
-        if (in_dash) /* the first key of a list's entry stands behind its dash */
-            fprintf(out, "%*s- %s:", 2 * (depth - 1), "", field->key);
-        else
-            fprintf(out, "%*s%s:", 2 * depth, "", field->key);
-        in_dash = false;
-        if (is_words) {
-            uint32_t count = read_u32(row, field->count_offset);
-            for (uint32_t j = 0; j < count; j++) {
-                fprintf(out, "\n%*s- ", 2 * (depth + 1), "");
-                print_scalar(out, list_item(field, row, j, hex));
-            }
-            fputc('\n', out);
-        } else if (is_table) {
-            fputc('\n', out);
-            print_table(out, field->table, (const char *)row + field->offset, depth + 1, false);
-        } else if (is_rows) {
-            fputc('\n', out);
-            print_rows(out, field, row, depth + 1);
-        } else {
-            fputc(' ', out);
-            print_scalar(out, word);
-            fputc('\n', out);
-        }
+        print_table(p, field->table, each, usual, depth, true);
     }
 }
 
-static char *finish(FILE *out, char **text)
+static void print_words(struct printer *p, const struct weir_field *field, const char *row,
+                        int depth)
 {
-    bool failed = ferror(out) != 0;
-    if (fclose(out) != 0 || failed) {
-        free(*text);
-        return NULL;
+    char hex[65];
+    uint32_t count = weir_field_u32(row, field->count_offset);
+    weir_text_put(&p->out, "\n");
+    for (uint32_t i = 0; i < count; i++) {
+        weir_text_blanks(&p->out, 2 * (depth + 1));
+        weir_text_put(&p->out, "- ");
+        print_scalar(p, weir_field_item(field, row, i, hex), false);
+        weir_text_put(&p->out, "\n");
     }
-    return *text;
+}
+
+static void print_field(struct printer *p, const struct weir_field *field, const char *row,
+                        const char *usual, int depth)
+{
+    char scratch[WEIR_FIELD_WORD_MAX];
+    bool is_table = field->kind == WEIR_FIELD_TABLE, is_words = weir_field_is_words(field);
+    const char *word = is_table ? table_word(p, field, row, usual, usual != NULL, scratch)
+                                : weir_field_word(field, row, scratch);
+    size_t before = p->out.used;
+    if (word) {
+        weir_text_put(&p->out, " ");
+        print_scalar(p, word, false);
+        weir_text_put(&p->out, "\n");
+        return;
+    }
+    if (usual && field->kind != WEIR_FIELD_ROWS) {
+        weir_text_put(&p->out, " ");
+        flow_value(p, field, row, usual);
+        if (keep_line(p, before))
+            return;
+    }
+    if (is_words) {
+        print_words(p, field, row, depth);
+    } else if (is_table) {
+        weir_text_put(&p->out, "\n");
+        p->is_length = length_at(field, row) != NULL;
+        print_table(p, field->table, row + field->offset, inside(usual, field), depth + 1, false);
+        p->is_length = false;
+    } else {
+        weir_text_put(&p->out, "\n");
+        print_rows(p, field, row, usual ? depth + 1 : depth + 2);
+    }
+}
+
+/* in_dash: the first key of a list's entry stands behind its dash. */
+static void print_table(struct printer *p, const struct weir_field_table *table, const char *row,
+                        const char *usual, int depth, bool in_dash)
+{
+    for (size_t i = 0; i < table->fields_count; i++) {
+        const struct weir_field *field = &table->fields[i];
+        if (!field_has(p, field, row, usual))
+            continue;
+        weir_text_blanks(&p->out, in_dash ? 2 * (depth - 1) : 2 * depth);
+        weir_text_put(&p->out, in_dash ? "- " : "");
+        weir_text_put(&p->out, field->key);
+        weir_text_put(&p->out, ":");
+        print_field(p, field, row, usual, depth);
+        in_dash = false;
+    }
 }
 
 char *weir_config_yaml(const struct weir_config *config)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out)
-        return NULL;
+    struct printer p = {0};
+    weir_text_put(&p.out, "");
     if (config->builtin_mock)
-        fputs("# No file and no upstream: the built-in mock answers, at a port chosen at start.\n",
-              out);
-    print_table(out, &weir_config_root_table, config, 0, false);
-    return finish(out, &text);
+        weir_text_put(
+            &p.out,
+            "# No file and no upstream: the built-in mock answers, at a port chosen at start.\n");
+    print_table(&p, &weir_config_root_table, (const char *)config, NULL, 0, false);
+    return p.out.bytes;
 }
 
-/* ---- JSON: as in YAML, but amounts without a unit are numbers ---- */
-
-static json_t *table_json(const struct weir_field_table *table, const void *row)
+char *weir_config_given_yaml(const struct weir_config *config)
 {
-    char scratch[WEIR_VALUE_TEXT_MAX + 264], hex[65];
-    json_t *object = json_object();
-    for (size_t i = 0; i < table->fields_count; i++) {
-        const struct weir_field *field = &table->fields[i];
-        const char *at = (const char *)row + field->offset;
-        json_t *value = NULL;
-        if (field->kind == WEIR_FIELD_TABLE) {
-            if (!is_shown(field, row))
-                continue;
-            if (has_something(field->table, at))
-                value = table_json(field->table, at);
-            else if (field->word)
-                value = json_string(field_word(field->word, at, scratch));
-        } else if (field->kind == WEIR_FIELD_ROWS) {
-            const char *rows;
-            memcpy(&rows, at, sizeof rows);
-            value = json_array();
-            for (uint32_t j = 0; j < read_u32(row, field->count_offset); j++)
-                json_array_append_new(value,
-                                      table_json(field->table, rows + j * field->table->row_bytes));
-        } else if (is_list_of_words(field)) {
-            value = json_array();
-            for (uint32_t j = 0; j < read_u32(row, field->count_offset); j++)
-                json_array_append_new(value, json_string(list_item(field, row, j, hex)));
-        } else {
-            const char *word = field_word(field, row, scratch);
-            if (!word)
-                continue;
-            if (field->kind == WEIR_FIELD_U32)
-                value = json_integer((json_int_t)read_u32(row, field->offset));
-            else if (field->kind == WEIR_FIELD_COUNT)
-                value = json_integer((json_int_t)read_u64(row, field->offset));
-            else if (field->kind == WEIR_FIELD_BOOL)
-                value = json_boolean(strcmp(word, "true") == 0);
-            else
-                value = json_string(word);
-        }
-        if (value)
-            json_object_set_new(object, field->key, value);
-    }
-    return object;
+    struct printer p = {.given = config, .usual = weir_config_new()};
+    struct weir_loader loader = {.config = p.usual};
+    weir_loader_presets(&loader, &weir_config_root_table, p.usual);
+    weir_text_put(&p.out, "");
+    print_table(&p, &weir_config_root_table, (const char *)config, (const char *)p.usual, 0, false);
+    weir_config_free(p.usual);
+    return p.out.bytes;
 }
 
-json_t *weir_config_json(const struct weir_config *config)
-{
-    return table_json(&weir_config_root_table, config);
-}
+/* ---- one value ---- */
 
-/* ---- the reference ---- */
-
-static void print_reference_table(FILE *out, const struct weir_field_table *table)
+char *weir_config_get(struct weir_config *config, const char *path)
 {
-    char accepts[256];
-    fprintf(out,
-            "\n## %s\n\n%s\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
-            *table->name ? table->name : "The top level", table->help);
-    for (size_t i = 0; i < table->fields_count; i++) {
-        const struct weir_field *field = &table->fields[i];
-        if (field->kind == WEIR_FIELD_LATER) {
-            fprintf(out, "| `%s` | not supported yet | | %s |\n", field->key, field->help);
-            continue;
-        }
-        weir_field_accepts(field, accepts, sizeof accepts);
-        fprintf(out, "| `%s` | %s | ", field->key, accepts);
-        if (field->preset || (field->word && field->word->preset))
-            fprintf(out, "`%s`", field->preset ? field->preset : field->word->preset);
-        if (field->derived)
-            fprintf(out, "%s%s", field->preset ? ", " : "", field->derived);
-        if (field->is_required)
-            fputs("required", out);
-        if (field->table)
-            fprintf(out, " | see %s below", field->table->name);
-        else
-            fprintf(out, " | %s", field->help);
-        fputs(" |\n", out);
-    }
-    for (size_t i = 0; i < table->fields_count; i++)
-        if (table->fields[i].table)
-            print_reference_table(out, table->fields[i].table);
-}
-
-char *weir_config_reference(void)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out)
+    struct printer p = {0};
+    const struct weir_field_table *table;
+    const void *row;
+    char scratch[WEIR_FIELD_WORD_MAX], hex[65];
+    const struct weir_field *field = weir_config_find(config, path, &table, &row);
+    if (!field)
         return NULL;
-    fputs("# Configuration\n\n"
-          "Printed by `weir check --defaults` from the table that the program itself reads; a test "
-          "keeps the\n"
-          "two alike. `weir check -c weir.yaml` says what is wrong with a file, all at once with "
-          "line and\n"
-          "column, or prints what would be in force. A key that is not listed here is refused, and "
-          "so is\n"
-          "one that this version does not enforce.\n\n"
-          "Counts may end in k, M, G (thousands); durations in ms, s, m, h, d; sizes in KiB, MiB, "
-          "GiB; a\n"
-          "rate is a count per s, m, h or d (1.5/s is 90/m). Credentials are never in the file: "
-          "`key_env`\n"
-          "and `key_file` name where they are.\n\n"
-          "What weir keeps itself lies in the state directory, for its owner's eyes only: "
-          "`ledger.db`,\n"
-          "`keys.json` (digests of the weir keys), `admin.token` (for the admin API) and "
-          "`install.secret`.\n"
-          "It is `$WEIR_STATE`, else `$XDG_STATE_HOME/weir`, else `/var/lib/weir` for root and\n"
-          "`~/.local/state/weir` for others. `weir key` and `weir ledger` look there too, so run "
-          "them as the\n"
-          "gateway's user.\n",
-          out);
-    print_reference_table(out, &weir_config_root_table);
-    return finish(out, &text);
+    weir_text_put(&p.out, "");
+    bool is_words = weir_field_is_words(field);
+    uint32_t count = is_words || field->kind == WEIR_FIELD_ROWS
+                         ? weir_field_u32(row, field->count_offset)
+                         : WEIR_NONE;
+    if (is_words && count == 1) {
+        print_scalar(&p, weir_field_item(field, row, 0, hex), false);
+    } else if (field->kind == WEIR_FIELD_TABLE || count != WEIR_NONE) {
+        if (count > 0)
+            flow_value(&p, field, row, NULL);
+    } else {
+        const char *word = weir_field_word(field, row, scratch);
+        if (word)
+            print_scalar(&p, word, false);
+    }
+    return p.out.bytes;
 }

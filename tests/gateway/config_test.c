@@ -2,6 +2,7 @@
 
 #include "gateway/config.h"
 #include "gateway/config_print.h"
+#include "gateway/config_reference.h"
 
 #include <limits.h>
 #include <stdlib.h>
