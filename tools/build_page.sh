@@ -38,7 +38,7 @@ done
 lock=$(cksum <package-lock.json)
 if [ "$(cat node_modules/.weir-lock 2>/dev/null)" != "$lock" ]; then
     npm ci --ignore-scripts --no-audit --no-fund >"$log" 2>&1 </dev/null 9<&- ||
-        fail "its packages could not be installed from npm" "see to it that registry.npmjs.org can be reached (npm ping), and build again"
+        fail "its packages could not be installed from npm" "see to it that npm reaches its registry (npm ping), and build again"
     printf '%s\n' "$lock" >node_modules/.weir-lock
 fi
 exec 9<&-
