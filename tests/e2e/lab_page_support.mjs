@@ -12,7 +12,7 @@ import path from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
-import { call, claim } from './support.mjs';
+import { call, claim, weir } from './support.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const WAIT_MS = 20_000;
@@ -132,6 +132,41 @@ class Lab {
 
   control(page, id) {
     return page.locator(`[data-control="${id}"]`);
+  }
+
+  // Gives a control a value as a hand does, and waits for the result: of a slider its place from 0 to 1, of a
+  // switch true or false, else the text.
+  async set(page, id, value) {
+    const control = this.control(page, id);
+    return this.changed(page, async () => {
+      const kind = await control.evaluate((one) => (one.tagName === 'INPUT' ? one.type : one.tagName.toLowerCase()));
+      if (kind === 'fieldset') await control.locator(`label:has(input[value="${value}"])`).click();
+      else if (kind === 'select') await control.selectOption(value);
+      else if (kind === 'checkbox') await control.setChecked(value);
+      else if (kind === 'range') await control.fill(String(Math.round(Number(await control.getAttribute('max')) * value)));
+      else {
+        await control.fill(value);
+        await control.press('Enter');
+        await control.blur();
+      }
+    });
+  }
+
+  // What the page's link says: { name, seed, sets: ['path=value', ...] }.
+  async link(page) {
+    await this.settled(page);
+    const [name, ...rest] = new URL(page.url()).hash.slice(1).split('&').map(decodeURIComponent);
+    const seed = rest.find((part) => part.startsWith('seed='));
+    const isSet = (part) => !/^(seed|text|trace|rows|beside|lost)=/.test(part);
+    return { name: name || 'default', seed: Number(seed?.slice(5) ?? 1), sets: rest.filter(isSet) };
+  }
+
+  // The hash that `weir lab` has for the same setup.
+  async nativeHash({ name, seed, sets }) {
+    const args = ['lab', name, '--json', '--seed', String(seed), ...sets.flatMap((set) => ['--set', set])];
+    const run = await weir(this.rig.folder(), args, release);
+    assert.equal(run.status, 0, `weir ${args.join(' ')}: ${run.err}`);
+    return JSON.parse(run.out).hash;
   }
 
   // Drops a file of this name on the page, as from a folder.

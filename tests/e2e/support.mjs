@@ -61,9 +61,10 @@ export function within(ms, what, promise) {
 
 // ---- commands ----
 
-// Runs `weir ARGS` while this process goes on serving: { status, out, err }.
-export async function weir(state, args) {
-  const child = spawn(weirBinary, args, { env: { ...process.env, WEIR_STATE: state }, stdio: ['ignore', 'pipe', 'pipe'] });
+// Runs `weir ARGS` while this process goes on serving: { status, out, err }. binary: another build than the
+// one under test.
+export async function weir(state, args, binary = weirBinary) {
+  const child = spawn(binary, args, { env: { ...process.env, WEIR_STATE: state }, stdio: ['ignore', 'pipe', 'pipe'] });
   let out = '';
   let err = '';
   child.stdout.setEncoding('utf8').on('data', (text) => (out += text));
