@@ -1,0 +1,201 @@
+// How it went over time, tenant by tenant, and the table that is the charts' legend.
+import { computed, effect, signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { TenantSeries } from "../engine/types";
+import { moment, pointed, run, type LabRun } from "../state/store";
+import { colours, watchColours } from "./colours";
+import { permitSeries } from "./figures";
+import { count, figure, instant, seconds, type Unit } from "./format";
+import { drawNever, drawSoon } from "./frames";
+import { Legend } from "./legend";
+import { goTo } from "./player";
+import { Plot, type Line, type PlotData } from "./plot";
+import { shown } from "./shown";
+import "./views.css";
+
+const HEIGHT = 168;
+
+interface ChartKind {
+  id: string;
+  title: string;
+  unit: Unit;
+  unitName: string;
+  help: string;
+  series: "waitMax" | "waiting" | "inFlight" | "tokens" | "refused";
+  /** Whether single events are spread over five seconds. */
+  isSmooth?: boolean;
+}
+
+const kinds: readonly ChartKind[] = [
+  { id: "wait", title: "Longest wait", unit: "seconds", unitName: "s", series: "waitMax", help: "Of those dispatched in the bin, time in the queue." },
+  { id: "waiting", title: "Waiting", unit: "count", unitName: "requests", series: "waiting", help: "In the queue, on average over the bin." },
+  { id: "in-flight", title: "In flight", unit: "count", unitName: "requests", series: "inFlight", help: "At the backend, on average over the bin. Grey: all together; dashed: the permits." },
+  { id: "tokens", title: "Tokens", unit: "rate", unitName: "tokens/s", isSmooth: true, series: "tokens", help: "Prompt and output of the answers that ended, mean over five seconds." },
+  { id: "refused", title: "Refused", unit: "rate", unitName: "requests/s", isSmooth: true, series: "refused", help: "By the gateway, mean over five seconds." },
+];
+
+/** Middles of the bins; the same array for all charts. */
+const times = computed(() => {
+  const result = run.value?.result;
+  return Float64Array.from({ length: result?.bins ?? 0 }, (_, i) => (i + 0.5) * (result?.bin ?? 1));
+});
+
+const goals = computed(() => {
+  const { setup } = run.value ?? {};
+  const own = shown.value.flatMap((t) => setup?.tenants[t]?.goal ?? []).filter(Number.isFinite);
+  return [...new Set(own)].map((at) => ({ at, text: `goal ${seconds(at)}` }));
+});
+
+const SMOOTH_S = 5;
+
+/** Mean over five seconds around each bin: answers end one by one, and each brings all of its tokens at once. */
+function smooth(values: Float64Array, bin: number): Float64Array {
+  const reach = Math.floor(SMOOTH_S / bin / 2);
+  let sum = 0;
+  let from = 0;
+  let until = 0;
+  return values.map((_, i) => {
+    while (until < Math.min(values.length, i + reach + 1)) sum += values[until++] as number;
+    while (from < i - reach) sum -= values[from++] as number;
+    return Math.max(0, sum / (until - from));
+  });
+}
+
+/** The values of a kind as they are shown. */
+function valuesOf(kind: ChartKind, series: TenantSeries, bin: number): Float64Array {
+  const values = series[kind.series];
+  if (!kind.isSmooth) return values;
+  return smooth(kind.series === "refused" ? values.map((value) => value / bin) : values, bin);
+}
+
+function dataOf(kind: ChartKind, of: LabRun): PlotData {
+  const lines: Line[] = shown.value.flatMap((t) => {
+    const tenant = of.result.tenants[t];
+    if (!tenant) return [];
+    return [{ tenant: t, name: tenant.name, values: valuesOf(kind, tenant.series, of.result.bin) }];
+  });
+  if (kind.id === "in-flight") {
+    const { used, permits } = permitSeries(of);
+    lines.push({ tenant: -1, name: "all", values: used });
+    lines.push({ tenant: -1, name: "permits", values: permits, isDashed: true });
+  }
+  return {
+    times: times.value,
+    lines,
+    goals: kind.id === "wait" ? goals.value : [],
+    isCount: kind.unit === "count",
+    quietFrom: of.setup.time,
+  };
+}
+
+/** What the pointer is at, in a chart's corner. */
+interface Reading {
+  kind: string;
+  time: number;
+}
+const reading = signal<Reading | null>(null);
+
+function highest(series: Float64Array | undefined): number {
+  let most = 0;
+  for (const value of series ?? []) if (value > most) most = value;
+  return most;
+}
+
+function readingText(kind: ChartKind): string {
+  const result = run.value?.result;
+  if (!result) return "";
+  const at = reading.value;
+  if (!at || at.kind !== kind.id) {
+    const isEmpty = shown.value.every((t) => highest(result.tenants[t]?.series[kind.series]) === 0);
+    return isEmpty ? "none in this run" : "";
+  }
+  const bin = Math.min(result.bins - 1, Math.max(0, Math.floor(at.time / result.bin)));
+  const tenant = result.tenants[pointed.value];
+  if (!tenant) return instant(at.time);
+  return `${instant(at.time)}: ${tenant.name} ${figure(kind.unit, valuesOf(kind, tenant.series, result.bin)[bin] ?? NaN)}`;
+}
+
+/** The chart in a sentence. */
+function label(kind: ChartKind, of: LabRun | null): string {
+  if (!of) return `${kind.title}: nothing has run yet.`;
+  const most = shown.value.map((t) => {
+    const tenant = of.result.tenants[t];
+    const values = tenant && valuesOf(kind, tenant.series, of.result.bin);
+    return `${tenant?.name ?? ""} ${figure(kind.unit, highest(values))}`;
+  });
+  return `${kind.title} over time, ${kind.unitName}. Highest: ${most.join(", ")}.`;
+}
+
+function Chart({ kind }: { kind: ChartKind }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const width = signal(0);
+    const sizes = new ResizeObserver(([entry]) => {
+      width.value = Math.floor(entry?.contentRect.width ?? 0);
+    });
+    sizes.observe(element);
+    const plot = new Plot(element, HEIGHT, "v-charts", {
+      point(tenant, time) {
+        pointed.value = tenant;
+        reading.value = Number.isFinite(time) ? { kind: kind.id, time } : null;
+      },
+      choose: goTo,
+    });
+    const font = getComputedStyle(element).fontFamily;
+    const draw = () => {
+      const of = run.peek();
+      const palette = colours.peek();
+      if (!of || !palette || width.peek() < 60) return;
+      plot.show(dataOf(kind, of), { colours: palette, font, pointed: pointed.peek() }, width.peek());
+    };
+    const ends = [
+      effect(() => {
+        void [run.value, shown.value, colours.value, pointed.value, width.value];
+        drawSoon(element, draw);
+      }),
+      effect(() => plot.mark(moment.value)),
+    ];
+    return () => {
+      ends.forEach((end) => end());
+      sizes.disconnect();
+      drawNever(element);
+      plot.destroy();
+    };
+  }, []);
+  return (
+    <figure class="v-chart" data-chart={kind.id}>
+      <figcaption>
+        <h3 title={kind.help}>
+          {kind.title}
+          <span class="v-unit">{kind.unitName}</span>
+        </h3>
+        <span class="v-reading">{readingText(kind)}</span>
+      </figcaption>
+      <div ref={box} class="v-plot" role="img" aria-label={label(kind, run.value)} style={{ height: `${HEIGHT}px` }} />
+      <p class="v-help">{kind.help}</p>
+    </figure>
+  );
+}
+
+export function Charts() {
+  useEffect(watchColours, []);
+  const of = run.value;
+  const hidden = (of?.result.tenants.length ?? 0) - shown.value.length;
+  return (
+    <section class="v-card v-charts" aria-labelledby="v-charts">
+      <h2 id="v-charts">Over time, by tenant</h2>
+      <p class="v-lead">
+        Seconds of the run from left to right{of && `, in bins of ${seconds(of.result.bin)}`}; grey: nothing new is sent. Drag to
+        move the moment of the queue above. {hidden > 0 && `${count(hidden)} of the tenants are hidden: the table shows them.`}
+      </p>
+      <div class="v-grid">
+        {kinds.map((kind) => (
+          <Chart key={kind.id} kind={kind} />
+        ))}
+      </div>
+      <Legend />
+    </section>
+  );
+}

@@ -1,0 +1,110 @@
+// The figures of the run as tiles, each with what the last change did to it.
+import { useEffect, useState } from "preact/hooks";
+import { previous, run, type LabRun } from "../state/store";
+import { compare, figures, inWords, modelValue, recordedValue, type Figure } from "./figures";
+import { figure } from "./format";
+import { Spark } from "./spark";
+import "./views.css";
+
+/** What is said aloud waits until the values have stood still for so long, milliseconds. */
+const QUIET_MS = 900;
+
+const arrows = { up: "▲", down: "▼", "": "" } as const;
+
+/** The run to compare with; null where it was of something else. */
+function comparable(now: LabRun, before: LabRun | null): LabRun | null {
+  return before && before !== now && before.of.origin === now.of.origin ? before : null;
+}
+
+function Change({ of, now, before }: { of: Figure; now: number; before: number }) {
+  const { verdict, direction } = compare(of, now, before);
+  return (
+    <p class={`v-change v-${verdict}`}>
+      {direction && <span aria-hidden="true">{arrows[direction]}</span>} {inWords(of, now, before)}
+    </p>
+  );
+}
+
+function Tile({ of, now, before }: { of: Figure; now: LabRun; before: LabRun | null }) {
+  const value = modelValue(of, now);
+  const isMet = of.isMet?.(now) ?? null;
+  const note = of.note?.(now) ?? "";
+  const recorded = recordedValue(of, now);
+  const verdict = before ? compare(of, value, modelValue(of, before)).verdict : "none";
+  return (
+    <li class={`v-tile v-is-${verdict}`} data-figure={of.id} data-verdict={before ? verdict : "first"} title={of.help}>
+      <h3>{of.label}</h3>
+      <p class="v-value">
+        {figure(of.unit, value)} {of.unitName && <span class="v-unit">{of.unitName}</span>}
+        {isMet !== null && (
+          <span class={isMet ? "v-met" : "v-missed"}>{isMet ? "✓ kept" : "✕ missed"}</span>
+        )}
+      </p>
+      {before ? (
+        <Change of={of} now={value} before={modelValue(of, before)} />
+      ) : (
+        <p class="v-change v-none">nothing to compare with yet</p>
+      )}
+      <div>
+        {recorded !== null && (
+          <p class="v-recorded">
+            really <b>{figure(of.unit, recorded)}</b> {of.unitName}
+          </p>
+        )}
+        <p class="v-note">{note}</p>
+      </div>
+      <div>{of.series && <Spark values={of.series(now)} before={before ? of.series(before) : null} />}</div>
+      <p class="v-help">{of.help}</p>
+    </li>
+  );
+}
+
+/** What the tiles say, in a sentence. */
+function summary(now: LabRun, before: LabRun | null): string {
+  return figures
+    .slice(0, 5)
+    .map((of) => {
+      const value = modelValue(of, now);
+      const change = before ? `, ${inWords(of, value, modelValue(of, before))}` : "";
+      return `${of.label} ${figure(of.unit, value)} ${of.unit === "rate" ? of.unitName : ""}${change}`;
+    })
+    .join("; ");
+}
+
+/** For those who do not see the tiles change. */
+function Spoken({ text }: { text: string }) {
+  const [said, say] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => say(text), QUIET_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <p class="v-unseen" role="status">
+      {said}
+    </p>
+  );
+}
+
+export function Tiles() {
+  const now = run.value;
+  const before = now && comparable(now, previous.value);
+  const seen = now ? figures.filter((of) => !of.applies || of.applies(now) || (before && of.applies(before))) : [];
+  const isOtherTraffic = before && now && before.result.trafficHash !== now.result.trafficHash;
+  return (
+    <section class="v-tiles" aria-labelledby="v-tiles">
+      <h2 id="v-tiles">What came of it</h2>
+      {!now && <p class="v-lead">Nothing has run yet.</p>}
+      {isOtherTraffic && (
+        <p class="v-lead">The last change also changed what is sent, so not all of the difference is the gateway's.</p>
+      )}
+      {now?.result.allRecorded && (
+        <p class="v-lead">
+          “Really” is what the recording says. The model has no network, cache or engine of its own kind, so compare setups with each
+          other, and look at “really” for how far to trust them.
+        </p>
+      )}
+      <ul>{now && seen.map((of) => <Tile key={of.id} of={of} now={now} before={before ?? null} />)}</ul>
+      {now && <Spoken text={summary(now, before)} />}
+    </section>
+  );
+}
