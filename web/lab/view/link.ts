@@ -1,0 +1,62 @@
+// The address follows the setup, and the setup an address that is opened.
+import { effect, signal } from "@preact/signals";
+import { LinkError, linkOf, readLink } from "../state/link";
+import { awaitBeside, load, loadPreset, textOf } from "../state/setup";
+import { beside, current, problems, run } from "../state/store";
+
+/** Files that the address cannot hold; empty: it holds all. */
+export const lost = signal<readonly string[]>([]);
+
+const waitMs = 250;
+let written = "";
+let timer = 0;
+
+const complain = (text: string): void => {
+  problems.value = [{ where: "link", line: 0, column: 0, text, isWarning: false }];
+};
+
+/** The newest setup as an address. */
+export async function writeLink(): Promise<string> {
+  clearTimeout(timer);
+  const setup = current.value;
+  if (!setup) return location.href;
+  const link = await linkOf(setup, beside.value?.of ?? null);
+  lost.value = link.lost;
+  if (setup === current.value) {
+    written = link.hash;
+    if (location.hash !== written) history.replaceState(history.state, "", written);
+  }
+  return new URL(link.hash, location.href).href;
+}
+
+async function openLink(): Promise<void> {
+  try {
+    const link = await readLink(location.hash, textOf);
+    awaitBeside(link.beside);
+    await load(link.setup);
+    if (!run.value) await loadPresetKeeping();
+  } catch (reason) {
+    if (!current.value) await loadPreset("default");
+    complain(reason instanceof LinkError ? reason.message : `The link cannot be read: ${String(reason)}`);
+  }
+}
+
+/** A link to a setup that is impossible: the default, and what was wrong with the other. */
+async function loadPresetKeeping(): Promise<void> {
+  const said = problems.value;
+  await loadPreset("default");
+  problems.value = said;
+}
+
+/** Once, when the engine is there. */
+export async function followLink(): Promise<void> {
+  addEventListener("hashchange", () => {
+    if (location.hash !== written) void openLink();
+  });
+  await openLink();
+  effect(() => {
+    const has = current.value !== null && (beside.value, run.value) !== null;
+    clearTimeout(timer);
+    if (has) timer = window.setTimeout(() => void writeLink(), waitMs);
+  });
+}

@@ -1,0 +1,264 @@
+// The page: a bar with what is done to the whole, the controls, and what comes of them.
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { aboutOf, presets } from "../state/presets";
+import { change, dropBeside, isFresh, loadPreset, pinBeside, redo, redoLabel, resetSets, swapBeside, undo, undoLabel } from "../state/setup";
+import { beside, current, isRunning, missionName, problems, run } from "../state/store";
+import { About } from "./about";
+import { Announcer } from "./announce";
+import { Controls, problemText } from "./controls";
+import { DropZone, OwnFiles } from "./drop";
+import { Take } from "./export";
+import { Charts, Compare, MissionList, MissionPanel, Queue, Tiles } from "./parts";
+import { TenantSettings, TenantTable } from "./tenants";
+
+/** Keys for the whole page; in a field of text they are the field's. */
+function useKeys(): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      const at = event.target as HTMLElement | null;
+      const isText = at?.matches("input[type=text], input[type=password], textarea, dialog *") ?? false;
+      if (isText || event.altKey || !(event.ctrlKey || event.metaKey)) return;
+      const key = event.key.toLowerCase();
+      if (key !== "z" && key !== "y") return;
+      event.preventDefault();
+      void (key === "y" || event.shiftKey ? redo() : undo());
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
+
+function Chooser() {
+  const origin = current.value?.origin ?? "";
+  const isPreset = origin.startsWith("preset:");
+  const name = isPreset ? origin.slice(7) : "";
+  return (
+    <label class="chooser">
+      <span>Scenario</span>
+      <select
+        data-control="preset"
+        value={name}
+        onChange={(event) => {
+          missionName.value = "";
+          void loadPreset(event.currentTarget.value);
+        }}
+      >
+        {!isPreset && (
+          <option value="" disabled selected>
+            {current.value?.text.name ?? "…"}
+          </option>
+        )}
+        {presets.map((preset) => (
+          <option value={preset.name} key={preset.name} title={preset.about} selected={preset.name === name}>
+            {preset.name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Missions() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const isOpen = useSignal(false);
+  /* A mission that was begun closes the list. */
+  useEffect(() => {
+    if (missionName.value !== "") dialog.current?.close();
+  }, [missionName.value]);
+  return (
+    <>
+      <button
+        type="button"
+        data-control="missions"
+        onClick={() => {
+          isOpen.value = true;
+          dialog.current?.showModal();
+        }}
+      >
+        Missions
+      </button>
+      <dialog ref={dialog} aria-labelledby="missions-title" onClose={() => (isOpen.value = false)}>
+        <div class="row spread">
+          <h2 id="missions-title">Missions</h2>
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Close
+          </button>
+        </div>
+        {isOpen.value && <MissionList />}
+      </dialog>
+    </>
+  );
+}
+
+function Bar() {
+  const hasBeside = beside.value !== null;
+  return (
+    <header class="bar">
+      <div class="brand">
+        <h1>weir lab</h1>
+        <span class="tag">calculated, not measured</span>
+      </div>
+      <Chooser />
+      <Missions />
+      <div class="row pair">
+        <button type="button" data-control="undo" disabled={undoLabel.value === ""} onClick={() => void undo()} title={undoLabel.value && `Undo ${undoLabel.value} (Ctrl-Z)`} aria-label={`Undo ${undoLabel.value}`}>
+          <span aria-hidden="true">↶</span> Undo
+        </button>
+        <button type="button" data-control="redo" disabled={redoLabel.value === ""} onClick={() => void redo()} title={redoLabel.value && `Redo ${redoLabel.value} (Ctrl-Shift-Z)`} aria-label={`Redo ${redoLabel.value}`}>
+          <span aria-hidden="true">↷</span> Redo
+        </button>
+      </div>
+      <button type="button" data-control="pin" disabled={!run.value} onClick={pinBeside} title="Keeps this setup beside the one that you go on with">
+        {hasBeside ? "Pin this instead" : "Pin to compare"}
+      </button>
+      <Take />
+    </header>
+  );
+}
+
+/** What is set over the file, each with a way back. */
+function Changes() {
+  const sets = current.value?.sets ?? [];
+  const isAll = useSignal(false);
+  if (sets.length === 0) return null;
+  const shown = isAll.value ? sets : sets.slice(0, 6);
+  return (
+    <div class="changes">
+      <ul aria-label="Values set over the file">
+        {shown.map((set) => (
+          <li key={set.path}>
+            <code>
+              {set.path}={set.value.length > 60 ? `${set.value.slice(0, 57)}…` : set.value}
+            </code>
+            <button type="button" aria-label={`Set ${set.path} back`} title="Back to what the file says" onClick={() => void change([{ path: set.path, value: "" }], `${set.path} back`)}>
+              ×
+            </button>
+          </li>
+        ))}
+      </ul>
+      {sets.length > 6 && (
+        <button type="button" class="quiet" onClick={() => (isAll.value = !isAll.value)} aria-expanded={isAll.value}>
+          {isAll.value ? "fewer" : `and ${sets.length - 6} more`}
+        </button>
+      )}
+      <button type="button" class="quiet" data-control="reset" onClick={() => void resetSets()}>
+        all back
+      </button>
+    </div>
+  );
+}
+
+function Headline() {
+  const setup = current.value;
+  if (!setup) return null;
+  const about = aboutOf(setup.text.text);
+  return (
+    <div class="headline">
+      <p>
+        <strong>{setup.text.name}</strong>
+        {about && ` · ${about}`}
+      </p>
+      <Changes />
+    </div>
+  );
+}
+
+function Problems() {
+  const said = problems.value;
+  const warnings = run.value?.warnings ?? [];
+  return (
+    <>
+      <div role="alert">
+        {said.length > 0 && (
+          <div class="card problems" data-problems>
+            <h2>{run.value ? "Not taken; what is shown is still the setup before" : "This cannot be run"}</h2>
+            <ul>
+              {said.slice(0, 12).map((problem) => (
+                <li>{problemText(problem)}</li>
+              ))}
+            </ul>
+            {said.length > 12 && <p>and {said.length - 12} more</p>}
+            <button type="button" onClick={() => (problems.value = [])}>
+              Dismiss
+            </button>
+          </div>
+        )}
+      </div>
+      {warnings.length > 0 && (
+        <details class="warnings">
+          <summary>
+            {warnings.length} {warnings.length === 1 ? "remark" : "remarks"} on this setup
+          </summary>
+          <ul>
+            {warnings.slice(0, 20).map((problem) => (
+              <li>{problemText(problem)}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
+  );
+}
+
+function SideBySide() {
+  if (!beside.value) return null;
+  return (
+    <section class="card" aria-labelledby="beside-title">
+      <div class="row spread">
+        <h2 id="beside-title">Side by side</h2>
+        <div class="row">
+          <button type="button" data-control="swap" onClick={() => void swapBeside()}>
+            Swap
+          </button>
+          <button type="button" data-control="drop-beside" onClick={dropBeside}>
+            Drop
+          </button>
+        </div>
+      </div>
+      <Compare />
+    </section>
+  );
+}
+
+export function Shell() {
+  useKeys();
+  const isOpen = useSignal(false);
+  return (
+    <div class={isFresh.value ? "page" : "page stale"} aria-busy={isRunning.value}>
+      <a class="skip" href="#results">
+        Skip to the results
+      </a>
+      <Bar />
+      <Announcer />
+      <div class="layout">
+        <nav class={isOpen.value ? "side open" : "side"} aria-label="Controls">
+          <button type="button" class="side-toggle" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
+            {isOpen.value ? "Hide the controls" : "Change the setup"}
+          </button>
+          <div class="side-body">
+            <h2 class="hidden-text">Controls</h2>
+            <Controls />
+            <OwnFiles />
+          </div>
+        </nav>
+        <main id="results" tabIndex={-1}>
+          <Headline />
+          <Problems />
+          <DropZone />
+          <MissionPanel />
+          <Tiles />
+          <SideBySide />
+          <Queue />
+          <Charts />
+          <section class="card" aria-labelledby="tenants-title">
+            <h2 id="tenants-title">Tenants</h2>
+            <TenantTable />
+            <TenantSettings />
+          </section>
+          <About />
+        </main>
+      </div>
+    </div>
+  );
+}
