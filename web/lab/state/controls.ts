@@ -161,7 +161,6 @@ function limitControls(held: Held): Control[] {
   const kind = shared(limits.map((limit) => limit.kind));
   const limited = limits.filter((limit) => limit.kind === "requests" || limit.kind === "tokens");
   const limitedKind = shared(limited.map((limit) => limit.kind)).value;
-  const unit = limitedKind === "requests" ? "requests/s" : "tokens/s";
   const found: Control[] = [
     choice(
       {
@@ -182,7 +181,7 @@ function limitControls(held: Held): Control[] {
         id: "limit-rate",
         group: "limits",
         label: "Limit per tenant",
-        unit,
+        unit: limitedKind,
         help: `How fast each tenant's bucket fills.${limitedKind === "requests" ? ` The slider takes a request for ${requestTokens} tokens.` : ""}`,
         ...shared(limited.map((limit) => held.read(rateSet(limit, limit.kind, "").path))),
         sets: (value) => limited.map((limit) => rateSet(limit, limit.kind, value)),
@@ -234,7 +233,7 @@ function tenantLimits(held: Held, tenant: string): Control[] {
         ...given,
         id: `limit-rate:${tenant}`,
         label: `Rate of ${tenant}`,
-        unit: `${kind}/s`,
+        unit: kind,
         help: "How fast its bucket fills.",
         value: held.read(rateSet(limit, kind, "").path),
         sets: (value) => [rateSet(limit, kind, value)],
@@ -389,7 +388,7 @@ const rateControl = (held: Held, tenant: string, id: string, group: Group, label
       id,
       group,
       label,
-      unit: "requests/s",
+      unit: "requests",
       help: `How many requests ${tenant} sends.`,
       value: held.read(`${trafficOf(tenant)}.rate`),
       sets: (value) => [{ path: `${trafficOf(tenant)}.rate`, value }],

@@ -44,14 +44,19 @@ function set(control: Control, value: string, isSliding = false): void {
 
 const labelOf = (control: Control, value: string): string => control.choices.find((choice) => choice.value === value)?.label ?? value;
 
+/** The line that says what it does, behind a button. */
 function Help({ control }: { control: Control }) {
+  const id = useId();
+  const isOpen = useSignal(false);
   return (
-    <details class="help">
-      <summary aria-label={`What ${control.label} does`} title={control.help}>
+    <>
+      <button type="button" class="help" aria-expanded={isOpen.value} aria-controls={id} aria-label={`What ${control.label} does`} title={control.help} onClick={() => (isOpen.value = !isOpen.value)}>
         ?
-      </summary>
-      <p>{control.help}</p>
-    </details>
+      </button>
+      <p class="help-text" id={id} hidden={!isOpen.value}>
+        {control.help}
+      </p>
+    </>
   );
 }
 
@@ -178,8 +183,10 @@ function Choices({ control, isBare }: FieldProps) {
       </div>
     );
   return (
-    <fieldset class="field choice" data-control={control.id}>
-      <legend>{control.label}</legend>
+    <div class="field" role="radiogroup" aria-labelledby={id} data-control={control.id}>
+      <span id={id} class="label">
+        {control.label}
+      </span>
       <Help control={control} />
       <div class="segments">
         {control.choices.map((choice) => (
@@ -191,7 +198,7 @@ function Choices({ control, isBare }: FieldProps) {
       </div>
       {control.isMixed && <p class="note">They differ; see the tenants one by one.</p>}
       <Problems control={control} id={`${id}-problem`} />
-    </fieldset>
+    </div>
   );
 }
 

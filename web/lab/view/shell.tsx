@@ -1,6 +1,7 @@
 // The page: a bar with what is done to the whole, the controls, and what comes of them.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import type { SetValue } from "../engine/types";
 import { aboutOf, presets } from "../state/presets";
 import { change, dropBeside, isFresh, loadPreset, pinBeside, redo, redoLabel, resetSets, swapBeside, undo, undoLabel } from "../state/setup";
 import { beside, current, isRunning, missionName, problems, run } from "../state/store";
@@ -10,7 +11,7 @@ import { Controls, problemText } from "./controls";
 import { DropZone, OwnFiles } from "./drop";
 import { Take } from "./export";
 import { Charts, Compare, MissionList, MissionPanel, Queue, Tiles } from "./parts";
-import { TenantSettings, TenantTable } from "./tenants";
+import { TenantSettings } from "./tenants";
 
 /** Keys for the whole page; in a field of text they are the field's. */
 function useKeys(): void {
@@ -117,29 +118,50 @@ function Bar() {
   );
 }
 
+/** Values of the same key that are alike for several tenants (or upstreams) stand together: tenants.*.weight=2. */
+function together(sets: readonly SetValue[]): { shown: string; paths: string[] }[] {
+  const found = new Map<string, string[]>();
+  for (const set of sets) {
+    const shown = `${set.path.replace(/^(tenants|traffic)\.[^=]*?\.(?=(limits\.|burst\.)?[a-z_]+$)/, "$1.*.")}=${set.value}`;
+    found.set(shown, [...(found.get(shown) ?? []), set.path]);
+  }
+  return [...found].map(([shown, paths]) => ({ shown: paths.length > 1 ? shown : `${paths[0] ?? ""}${shown.slice(shown.indexOf("="))}`, paths }));
+}
+
+const shortened = (text: string): string => (text.length > 70 ? `${text.slice(0, 67)}…` : text);
+
 /** What is set over the file, each with a way back. */
 function Changes() {
   const sets = current.value?.sets ?? [];
   const isAll = useSignal(false);
   if (sets.length === 0) return null;
-  const shown = isAll.value ? sets : sets.slice(0, 6);
+  const chips = together(sets);
+  const shown = isAll.value ? chips : chips.slice(0, 6);
   return (
     <div class="changes">
       <ul aria-label="Values set over the file">
-        {shown.map((set) => (
-          <li key={set.path}>
-            <code>
-              {set.path}={set.value.length > 60 ? `${set.value.slice(0, 57)}…` : set.value}
-            </code>
-            <button type="button" aria-label={`Set ${set.path} back`} title="Back to what the file says" onClick={() => void change([{ path: set.path, value: "" }], `${set.path} back`)}>
+        {shown.map(({ shown: text, paths }) => (
+          <li key={text} title={paths.join(", ")}>
+            <code>{shortened(text)}</code>
+            <button
+              type="button"
+              aria-label={`Set ${paths.join(", ")} back`}
+              title="Back to what the file says"
+              onClick={() =>
+                void change(
+                  paths.map((path) => ({ path, value: "" })),
+                  `${text.slice(0, text.indexOf("="))} back`,
+                )
+              }
+            >
               ×
             </button>
           </li>
         ))}
       </ul>
-      {sets.length > 6 && (
+      {chips.length > 6 && (
         <button type="button" class="quiet" onClick={() => (isAll.value = !isAll.value)} aria-expanded={isAll.value}>
-          {isAll.value ? "fewer" : `and ${sets.length - 6} more`}
+          {isAll.value ? "fewer" : `and ${chips.length - 6} more`}
         </button>
       )}
       <button type="button" class="quiet" data-control="reset" onClick={() => void resetSets()}>
@@ -251,11 +273,7 @@ export function Shell() {
           <SideBySide />
           <Queue />
           <Charts />
-          <section class="card" aria-labelledby="tenants-title">
-            <h2 id="tenants-title">Tenants</h2>
-            <TenantTable />
-            <TenantSettings />
-          </section>
+          <TenantSettings />
           <About />
         </main>
       </div>
