@@ -1,35 +1,31 @@
 #include "mock/mock.h"
 
 #include <jansson.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "mock/mock_engine.h"
 #include "mock/mock_fault.h"
+#include "mock/mock_kept.h"
 #include "mock/mock_key.h"
 #include "mock/mock_script.h"
 #include "net/server.h"
 #include "wire/api.h"
 #include "wire/errors.h"
 
-#define MOCK_KEPT 64u         /* requests that can be read back */
-#define MOCK_KEPT_BODY 65536u /* of each body */
 #define MOCK_TOOL_BYTES 64
 #define MOCK_TOOL_TOK_MIN 3u /* tokens that a tool call takes */
 #define MOCK_BYTES_PER_TOK 4u
 
-struct mock;
+struct weir_mock;
 
 /* One request and its answer under way. */
 struct mock_call {
-    struct mock *mock;
+    struct weir_mock *mock;
     struct weir_exchange *x;
-    struct mock_call *next_free;
+    struct mock_call *next, **link; /* under way; next alone: free */
     enum weir_api api;
     enum weir_dialect dialect;
     struct mock_fault fault;
@@ -43,22 +39,15 @@ struct mock_call {
     bool stream, counted, over;
 };
 
-/* What was received: for tests that must know. */
-struct mock_kept {
-    char *head, *body;
-    size_t head_bytes, body_bytes;
-};
-
-struct mock {
-    const struct weir_mock_config *config;
+struct weir_mock {
+    struct weir_mock_config config;
     struct weir_loop *loop;
     struct weir_server *server;
     struct mock_engine *engine;
-    struct mock_call *free;
-    struct mock_kept kept[MOCK_KEPT];
+    struct mock_call *under_way, *free;
+    struct mock_kept kept;
     struct mock_fault fault;
     struct mock_keys keys;
-    struct weir_io signal_io;
     uint64_t requests, finished, gone;
     uint32_t in_flight, in_flight_peak;
 };
@@ -77,23 +66,26 @@ struct weir_mock_config weir_mock_config_default(void)
 
 /* ---- records ---- */
 
-static struct mock_call *mock_call_take(struct mock *m)
+static struct mock_call *mock_call_take(struct weir_mock *m)
 {
     struct mock_call *c = m->free;
     if (c)
-        m->free = c->next_free;
+        m->free = c->next;
     else
         c = malloc(sizeof *c);
-    if (c) {
-        struct mock_script script = {0};
-        *c = (struct mock_call){.mock = m, .script = script};
-    }
-    return c;
+    if (!c)
+        return NULL;
+    struct mock_script script = {0};
+    *c = (struct mock_call){
+        .mock = m, .script = script, .next = m->under_way, .link = &m->under_way};
+    if (c->next)
+        c->next->link = &c->next;
+    return m->under_way = c;
 }
 
 static void mock_call_give(struct mock_call *c)
 {
-    struct mock *m = c->mock;
+    struct weir_mock *m = c->mock;
     weir_timer_cancel(m->loop, &c->timer);
     mock_engine_leave(m->engine, &c->sequence);
     if (c->counted) {
@@ -101,7 +93,10 @@ static void mock_call_give(struct mock_call *c)
         m->keys.keys[c->key].in_flight--;
     }
     mock_script_free(&c->script);
-    c->next_free = m->free;
+    *c->link = c->next;
+    if (c->next)
+        c->next->link = c->link;
+    c->next = m->free;
     m->free = c;
 }
 
@@ -312,11 +307,11 @@ static void mock_plain_event(struct mock_call *c)
 {
     if (c->events_sent == 0)
         mock_head(c, WEIR_BODY_CHUNKED, false);
-    uint32_t until = c->mock->config->plain_gap_ns > 0 ? c->events_sent + 1 : c->script.events;
+    uint32_t until = c->mock->config.plain_gap_ns > 0 ? c->events_sent + 1 : c->script.events;
     if (!mock_send_events(c, until))
         return;
     if (c->events_sent < c->script.events) {
-        mock_call_later(c, c->mock->config->plain_gap_ns, mock_plain_event);
+        mock_call_later(c, c->mock->config.plain_gap_ns, mock_plain_event);
         return;
     }
     mock_call_finish(c);
@@ -343,7 +338,7 @@ static void mock_generate(struct mock_call *c)
         mock_garbage(c);
     } else if (c->stream && c->fault.bytewise) {
         mock_stream_bytewise(c);
-    } else if (c->mock->config->plain) {
+    } else if (c->mock->config.plain) {
         if (c->stream)
             mock_plain_event(c);
         else
@@ -376,7 +371,7 @@ static bool mock_tool(struct weir_slice body, char name[MOCK_TOOL_BYTES])
 /* Reads the request and builds the script. false: answered with an error. */
 static bool mock_prepare(struct mock_call *c, struct weir_slice body)
 {
-    const struct weir_mock_config *config = c->mock->config;
+    const struct weir_mock_config *config = &c->mock->config;
     struct weir_request_facts facts = {.model = "mock", .n = 1};
     char tool[MOCK_TOOL_BYTES];
     bool has_body = c->api != WEIR_API_MODELS && c->api != WEIR_API_OTHER;
@@ -414,27 +409,7 @@ static bool mock_prepare(struct mock_call *c, struct weir_slice body)
     return true;
 }
 
-/* ---- what was received ---- */
-
-static void mock_keep(struct mock *m, const struct weir_http_head *head, struct weir_slice body)
-{
-    struct mock_kept *k = &m->kept[m->requests % MOCK_KEPT];
-    if (m->config->plain)
-        return;
-    free(k->head);
-    free(k->body);
-    k->head_bytes = head->head_bytes;
-    k->body_bytes = body.bytes < MOCK_KEPT_BODY ? body.bytes : MOCK_KEPT_BODY;
-    k->head = malloc(k->head_bytes + 1);
-    k->body = malloc(k->body_bytes + 1);
-    if (!k->head || !k->body) {
-        k->head_bytes = k->body_bytes = 0;
-        return;
-    }
-    memcpy(k->head, head->base, k->head_bytes);
-    if (k->body_bytes)
-        memcpy(k->body, body.at, k->body_bytes);
-}
+/* ---- its own pages ---- */
 
 static void mock_answer_json(struct weir_exchange *x, json_t *root)
 {
@@ -445,21 +420,7 @@ static void mock_answer_json(struct weir_exchange *x, json_t *root)
     json_decref(root);
 }
 
-/* Bytes that may not be UTF-8: what is not printable ASCII or a line end is shown as '?'. */
-static json_t *mock_text(const char *at, size_t bytes)
-{
-    json_t *whole = json_stringn(at, bytes);
-    if (whole)
-        return whole;
-    char *copy = malloc(bytes + 1);
-    for (size_t i = 0; copy && i < bytes; i++)
-        copy[i] = (unsigned char)at[i] < 0x7f ? at[i] : '?';
-    whole = json_stringn(copy ? copy : "", copy ? bytes : 0);
-    free(copy);
-    return whole;
-}
-
-static bool mock_own_page(struct mock *m, struct weir_exchange *x, struct weir_slice path)
+static bool mock_own_page(struct weir_mock *m, struct weir_exchange *x, struct weir_slice path)
 {
     if (weir_slice_equal(path, WEIR_SLICE("/mock/stats"))) {
         mock_answer_json(x, json_pack("{s:I, s:I, s:I, s:i, s:i}", "requests",
@@ -470,26 +431,17 @@ static bool mock_own_page(struct mock *m, struct weir_exchange *x, struct weir_s
     }
     if (!weir_slice_equal(path, WEIR_SLICE("/mock/requests")))
         return false;
-    json_t *list = json_array();
-    uint64_t first = m->requests > MOCK_KEPT ? m->requests - MOCK_KEPT + 1 : 1;
-    for (uint64_t i = first; i <= m->requests; i++) {
-        const struct mock_kept *k = &m->kept[i % MOCK_KEPT];
-        if (k->head)
-            json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "number", (json_int_t)i,
-                                                  "head", mock_text(k->head, k->head_bytes), "body",
-                                                  mock_text(k->body, k->body_bytes)));
-    }
-    mock_answer_json(x, json_pack("{s:o}", "requests", list));
+    mock_answer_json(x, mock_kept_json(&m->kept));
     return true;
 }
 
 /* ---- the server's calls ---- */
 
-static bool mock_may(const struct mock *m, const struct weir_http_head *head)
+static bool mock_may(const struct weir_mock *m, const struct weir_http_head *head)
 {
-    if (!m->config->key)
+    if (!m->config.key)
         return true;
-    struct weir_slice key = weir_slice_of(m->config->key);
+    struct weir_slice key = weir_slice_of(m->config.key);
     return weir_slice_equal(weir_http_value(head, WEIR_HTTP_X_API_KEY), key) ||
            weir_slice_equal(mock_key_bearer(head), key);
 }
@@ -530,7 +482,7 @@ static void mock_begin(struct mock_call *c)
 
 static enum weir_head_verdict mock_on_head(void *ctx, struct weir_exchange *x)
 {
-    struct mock *m = ctx;
+    struct weir_mock *m = ctx;
     const struct weir_http_head *head = weir_exchange_head(x);
     struct weir_slice path = weir_http_text(head, head->path);
     if (path.bytes > 6 && memcmp(path.at, "/mock/", 6) == 0)
@@ -546,9 +498,9 @@ static enum weir_head_verdict mock_on_head(void *ctx, struct weir_exchange *x)
     c->api = weir_api_of_path(path.at, path.bytes);
     c->dialect = weir_api_dialect(c->api);
     m->requests++;
-    if (m->config->fault && m->requests % m->config->fault_every == 0)
+    if (m->config.fault && m->requests % m->config.fault_every == 0)
         c->fault = m->fault;
-    struct weir_slice asked = m->config->plain
+    struct weir_slice asked = m->config.plain
                                   ? (struct weir_slice){0}
                                   : weir_http_value_by_text(head, WEIR_SLICE("mock-fault"));
     struct weir_slice bad;
@@ -570,8 +522,8 @@ static enum weir_head_verdict mock_on_head(void *ctx, struct weir_exchange *x)
 /* Why this one is too many; NULL: it is not. Finds its key where keys matter. */
 static const char *mock_full(struct mock_call *c)
 {
-    struct mock *m = c->mock;
-    const struct weir_mock_config *config = m->config;
+    struct weir_mock *m = c->mock;
+    const struct weir_mock_config *config = &m->config;
     if (config->key_in_flight_max || config->order != WEIR_MOCK_FIFO)
         c->key = mock_keys_find(&m->keys, mock_key_credential(weir_exchange_head(c->x)));
     if (config->in_flight_max && m->in_flight >= config->in_flight_max)
@@ -583,14 +535,15 @@ static const char *mock_full(struct mock_call *c)
 
 static void mock_on_request(void *ctx, struct weir_exchange *x)
 {
-    struct mock *m = ctx;
+    struct weir_mock *m = ctx;
     struct mock_call *c = weir_exchange_user(x);
     if (!c) {
         weir_exchange_respond(x, 404, "text/plain", (struct weir_slice){0},
                               WEIR_SLICE("no such page\n"));
         return;
     }
-    mock_keep(m, weir_exchange_head(x), weir_exchange_body(x));
+    if (!m->config.plain)
+        mock_kept_add(&m->kept, m->requests, weir_exchange_head(x), weir_exchange_body(x));
     const char *full = mock_full(c);
     if (full) {
         c->fault.retry_after_s =
@@ -602,7 +555,7 @@ static void mock_on_request(void *ctx, struct weir_exchange *x)
     m->keys.keys[c->key].in_flight++;
     if (++m->in_flight > m->in_flight_peak)
         m->in_flight_peak = m->in_flight;
-    uint64_t latency_ns = m->config->latency_ns + c->fault.latency_ns;
+    uint64_t latency_ns = m->config.latency_ns + c->fault.latency_ns;
     if (latency_ns > 0)
         mock_call_later(c, latency_ns, mock_begin);
     else
@@ -611,7 +564,7 @@ static void mock_on_request(void *ctx, struct weir_exchange *x)
 
 static void mock_on_gone(void *ctx, struct weir_exchange *x, enum weir_gone why)
 {
-    struct mock *m = ctx;
+    struct weir_mock *m = ctx;
     struct mock_call *c = weir_exchange_user(x);
     (void)why;
     if (!c)
@@ -622,7 +575,7 @@ static void mock_on_gone(void *ctx, struct weir_exchange *x, enum weir_gone why)
 
 static void mock_on_done(void *ctx, struct weir_exchange *x)
 {
-    struct mock *m = ctx;
+    struct weir_mock *m = ctx;
     struct mock_call *c = weir_exchange_user(x);
     if (!c)
         return;
@@ -641,18 +594,10 @@ static void mock_on_fault(void *ctx, struct weir_exchange *x, enum weir_server_f
         mock_call_give(c);
 }
 
-static void mock_on_signal(struct weir_io *io, uint32_t events)
-{
-    (void)events;
-    struct mock *m = (struct mock *)((char *)io - offsetof(struct mock, signal_io));
-    weir_loop_stop(m->loop);
-}
+/* ---- life ---- */
 
-/* ---- the process ---- */
-
-static bool mock_start(struct mock *m, char *error_text, size_t error_bytes)
+static struct weir_server *mock_listen(struct weir_mock *m, char *error_text, size_t error_bytes)
 {
-    const struct weir_mock_config *config = m->config;
     const struct weir_server_limits limits = {.head_bytes = 256 * 1024,
                                               .body_bytes = 64u << 20,
                                               .connections = 65536,
@@ -666,64 +611,61 @@ static bool mock_start(struct mock *m, char *error_text, size_t error_bytes)
                                                 .gone = mock_on_gone,
                                                 .done = mock_on_done,
                                                 .fault = mock_on_fault};
+    return weir_server_listen(m->loop, m->config.listen, NULL, &limits, &handler, error_text,
+                              error_bytes);
+}
+
+struct weir_mock *weir_mock_open(struct weir_loop *loop, const struct weir_mock_config *config,
+                                 char *error_text, size_t error_bytes)
+{
     const struct mock_engine_rules rules = {.order = config->order,
                                             .replicas = config->replicas,
                                             .sequences = config->sequences,
                                             .step_ns = config->step_ns,
                                             .step_sequence_ns = config->step_sequence_ns,
                                             .prefill_permille = config->prefill_permille};
+    struct mock_fault fault = {0};
     struct weir_slice bad;
-    if (config->fault && !mock_fault_parse(weir_slice_of(config->fault), &m->fault, &bad)) {
+    if (config->fault && !mock_fault_parse(weir_slice_of(config->fault), &fault, &bad)) {
         snprintf(error_text, error_bytes, "--fault: '%.*s' is not a fault; see weir mock --help",
                  (int)bad.bytes, bad.at);
-        return false;
+        return NULL;
     }
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    snprintf(error_text, error_bytes, "out of memory or descriptors");
-    m->loop = weir_loop_create();
-    m->engine = m->loop ? mock_engine_create(m->loop, &rules) : NULL;
-    m->signal_io.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    m->signal_io.ready = mock_on_signal;
-    if (!m->engine || m->signal_io.fd < 0 || weir_loop_add(m->loop, &m->signal_io) != 0)
-        return false;
-    m->server = weir_server_listen(m->loop, config->listen, NULL, &limits, &handler, error_text,
-                                   error_bytes);
-    return m->server != NULL;
+    struct weir_mock *m = calloc(1, sizeof *m);
+    if (m) {
+        m->config = *config;
+        m->loop = loop;
+        m->fault = fault;
+        m->engine = mock_engine_create(loop, &rules);
+    }
+    if (!m || !m->engine)
+        snprintf(error_text, error_bytes, "out of memory");
+    else if ((m->server = mock_listen(m, error_text, error_bytes)) != NULL)
+        return m;
+    weir_mock_close(m);
+    return NULL;
 }
 
-int weir_mock_serve(const struct weir_mock_config *config)
+void weir_mock_close(struct weir_mock *m)
 {
-    struct mock m = {.config = config, .signal_io = {.fd = -1}};
-    char error_text[512];
-    int status = 2;
-    if (mock_start(&m, error_text, sizeof error_text)) {
-        if (config->ready)
-            config->ready(weir_server_port(m.server));
-        status = weir_loop_run(m.loop) == 0 ? 0 : 3;
-    } else {
-        fprintf(stderr, "weir mock: %s\n", error_text);
-    }
-    if (m.server)
-        weir_server_destroy(m.server);
-    mock_engine_destroy(m.engine);
-    if (m.signal_io.fd >= 0 && m.loop)
-        weir_loop_close(m.loop, &m.signal_io);
-    if (m.loop)
-        weir_loop_destroy(m.loop);
-    while (m.free) {
-        struct mock_call *c = m.free;
-        m.free = c->next_free;
+    if (!m)
+        return;
+    if (m->server)
+        weir_server_destroy(m->server);
+    while (m->under_way)
+        mock_call_give(m->under_way);
+    while (m->free) {
+        struct mock_call *c = m->free;
+        m->free = c->next;
         free(c);
     }
-    mock_keys_free(&m.keys);
-    for (size_t i = 0; i < MOCK_KEPT; i++) {
-        free(m.kept[i].head);
-        free(m.kept[i].body);
-    }
-    return status;
+    mock_engine_destroy(m->engine);
+    mock_keys_free(&m->keys);
+    mock_kept_free(&m->kept);
+    free(m);
+}
+
+uint16_t weir_mock_port(const struct weir_mock *m)
+{
+    return weir_server_port(m->server);
 }

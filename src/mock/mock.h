@@ -14,7 +14,7 @@
 #ifndef WEIR_MOCK_MOCK_H
 #define WEIR_MOCK_MOCK_H
 
-#include "core/base.h"
+#include "net/loop.h"
 
 /* Whose turn it is, of those that wait for a place in a batch. A key is a credential. */
 enum weir_mock_order {
@@ -46,8 +46,21 @@ struct weir_mock_config {
 /* The defaults above. */
 struct weir_mock_config weir_mock_config_default(void);
 
-/* Serves until SIGINT or SIGTERM; 0, or 2 with the reason on standard error when it cannot start.
- */
+struct weir_mock;
+
+/* Listens, on a loop of the caller's, until it is closed. What config points to must stay.
+ *
+ * Owns: the caller, until close.   Fails: NULL and error_text.   Thread: loop; SIGPIPE is ignored. */
+WEIR_MUST_USE struct weir_mock *weir_mock_open(struct weir_loop *loop,
+                                               const struct weir_mock_config *config,
+                                               char *error_text, size_t error_bytes);
+/* Closes everything at once. NULL is fine. */
+void weir_mock_close(struct weir_mock *mock);
+/* The port really bound. */
+uint16_t weir_mock_port(const struct weir_mock *mock);
+
+/* A process that does nothing else (src/mock/mock_serve.c): serves until SIGINT or SIGTERM; 0, or 2
+ * with the reason on standard error when it cannot start, or 3 when the loop fails. */
 int weir_mock_serve(const struct weir_mock_config *config);
 
 #endif
