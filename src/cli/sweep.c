@@ -392,6 +392,7 @@ int cli_sweep(int argc, char **argv)
 {
     static struct sweep_plan plan; /* large */
     static struct sweep_result result;
+    plan = (struct sweep_plan){0};
     struct cli_args args;
     json_t *against = NULL;
     int status = CLI_USAGE_STATUS;

@@ -109,12 +109,13 @@ static json_t *verdict_json(const struct sweep_plan *plan, const struct sweep_re
                                        [WEIR_CAPS_UNCLEAR] = "unclear"};
     const struct weir_verdict *v = &r->verdict;
     char text[1024];
-    return json_pack("{s:s, s:b, s:b, s:f, s:f, s:s, s:f, s:s, s:s}", "failure",
-                     weir_verdict_name(v), "overload", v->is_overload, "unfairness", v->is_unfair,
-                     "times_one_alone", v->times, "failed", v->failed, "worst_client",
-                     plan->clients[v->worst].name, "worst_share", v->shares[v->worst].share,
-                     "limits", caps[v->caps], "text",
-                     sweep_verdict_text(plan, r, text, sizeof text));
+    return json_pack(
+        "{s:s, s:b, s:b, s:o, s:f, s:f, s:s, s:f, s:s, s:s}", "failure", weir_verdict_name(v),
+        "overload", v->is_overload, "unfairness", v->is_unfair, "queues_fairly",
+        v->queue == WEIR_QUEUE_UNTOLD ? json_null() : json_boolean(v->queue == WEIR_QUEUE_FAIR),
+        "times_one_alone", v->times, "failed", v->failed, "worst_client",
+        plan->clients[v->worst].name, "worst_share", v->shares[v->worst].share, "limits",
+        caps[v->caps], "text", sweep_verdict_text(plan, r, text, sizeof text));
 }
 
 json_t *sweep_json(const struct sweep_plan *plan, const struct sweep_result *r)

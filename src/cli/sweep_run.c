@@ -180,7 +180,9 @@ static void run_levels(struct progress *p)
     weir_knee_find(points, r->levels_count - is_cut, &r->knee);
 }
 
-static struct weir_verdict_run verdict_run(const struct weir_sweep_figures *f)
+/* of: of the run that f is part or all of; planned: what that should have sent. */
+static struct weir_verdict_run verdict_run(const struct weir_sweep_figures *f,
+                                           const struct weir_sweep_figures *of, uint32_t planned)
 {
     const struct weir_sweep_times *median =
         f->first.count == f->whole.count ? &f->first : &f->whole;
@@ -189,6 +191,8 @@ static struct weir_verdict_run verdict_run(const struct weir_sweep_figures *f)
                                      .refused = refused,
                                      .failed = f->sent - ok - refused,
                                      .mean_ns = (double)f->mean_all_ns,
+                                     .took_ns = (double)of->took_ns,
+                                     .is_short = of->sent < planned,
                                      .median_ns = (double)median->p50_ns};
 }
 
@@ -220,12 +224,17 @@ static void run_clients(struct progress *p)
         run_one(p, parts, plan->clients_count, sweep_client_requests(plan, together), r->together);
     if (!goes_on && (!r->is_limit || r->together[plan->clients_count].sent == 0))
         return;
-    for (uint32_t i = 0; i < plan->clients_count; i++)
-        clients[i] = (struct weir_verdict_client){.in_flight = parts[i].in_flight,
-                                                  .key = parts[i].key_index,
-                                                  .alone = verdict_run(&r->alone[i]),
-                                                  .together = verdict_run(&r->together[i])};
-    const struct weir_verdict_run all = verdict_run(&r->together[plan->clients_count]);
+    const struct weir_sweep_figures *sum = &r->together[plan->clients_count];
+    uint32_t planned = sweep_client_requests(plan, together);
+    for (uint32_t i = 0; i < plan->clients_count; i++) {
+        uint32_t alone = sweep_client_requests(plan, parts[i].in_flight);
+        clients[i] =
+            (struct weir_verdict_client){.in_flight = parts[i].in_flight,
+                                         .key = parts[i].key_index,
+                                         .alone = verdict_run(&r->alone[i], &r->alone[i], alone),
+                                         .together = verdict_run(&r->together[i], sum, planned)};
+    }
+    const struct weir_verdict_run all = verdict_run(sum, sum, planned);
     r->has_clients = true;
     weir_verdict_judge((double)r->light.whole.p50_ns, clients, plan->clients_count, &all,
                        &r->verdict);

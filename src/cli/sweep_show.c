@@ -256,9 +256,13 @@ const char *sweep_verdict_text(const struct sweep_plan *plan, const struct sweep
     const char *cure =
         !v->is_known                     ? "Too little was answered to say anything."
         : v->is_overload && v->is_unfair ? "Bound what is in flight, and queue fairly what waits."
-        : v->is_overload ? "Bound what is in flight (max_in_flight); the endpoint already shares "
-                           "what it has fairly."
-        : v->is_unfair   ? "Queue fairly: there is room enough."
+        : v->is_overload && v->queue == WEIR_QUEUE_FAIR
+            ? "Bound what is in flight (max_in_flight); the endpoint already queues fairly."
+        : v->is_overload
+            ? "Bound what is in flight (max_in_flight). Whether the endpoint queues fairly is "
+              "open: "
+              "no line was seen, or clients as alike as these cannot tell (--clients a=40,b=1)."
+        : v->is_unfair ? "Queue fairly: there is room enough."
         : v->times >= 2 || s->share < 0.5
             ? "Close to the line, though: there is waiting already, and a few more would cross it."
             : "There is room for all, and nobody is held back.";

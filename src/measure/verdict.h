@@ -11,7 +11,9 @@
  *               hardly notice the others. Cure: a fair order.
  *
  * In order of arrival a client with 40 in flight takes 40 times what one with 1 gets, and both wait
- * alike: medians side by side show nothing there, medians alone and together do.
+ * alike: medians side by side show nothing there, medians alone and together do. So an endpoint
+ * that is overloaded and not unfair queues fairly only where order of arrival would have been
+ * unfair to one of these clients.
  *
  * What a client gets follows from Little's law: in flight / mean time, of which the share that
  * ended well. Thread: any. Nothing allocates. Source: docs/sweep.md, "Which failure is it?". */
@@ -29,6 +31,8 @@
 struct weir_verdict_run {
     uint64_t ok, refused, failed; /* refused: by 429 */
     double mean_ns;               /* of the time of all of them, however they ended */
+    double took_ns;               /* from the first sent to the last ended, by whomever */
+    bool is_short;                /* refusals ended it before it had sent what it should */
     double median_ns; /* of those that ended well: to the first token, else to the end */
 };
 
@@ -47,10 +51,18 @@ enum weir_verdict_caps {
     WEIR_CAPS_UNCLEAR,
 };
 
+/* Whether what waits is served in a fair order. */
+enum weir_verdict_queue {
+    WEIR_QUEUE_UNTOLD, /* nothing waits, or the clients are so alike that arrival order is fair to them */
+    WEIR_QUEUE_FAIR,
+    WEIR_QUEUE_UNFAIR,
+};
+
 struct weir_verdict_share {
     double alone_per_s, together_per_s, fair_per_s;
-    double share; /* together / fair; 1 where it asked for nothing */
-    double times; /* median together / alone; 0: unknown */
+    double share;   /* together / fair; 1 where it asked for nothing */
+    double arrival; /* the share that it would have in order of arrival */
+    double times;   /* median together / alone; 0: unknown */
 };
 
 struct weir_verdict {
@@ -60,6 +72,7 @@ struct weir_verdict {
     double failed;  /* share of all together that was refused or failed */
     uint32_t worst; /* the client with the smallest share */
     enum weir_verdict_caps caps;
+    enum weir_verdict_queue queue;
     struct weir_verdict_share shares[WEIR_VERDICT_CLIENTS_MAX];
 };
 

@@ -186,9 +186,12 @@ static struct weir_verdict judge(const struct endpoint *e, uint32_t a, uint32_t 
     return verdict;
 }
 
-static void check_verdict(const struct endpoint *e, uint32_t a, uint32_t b, const char *want)
+static void check_verdict(const struct endpoint *e, uint32_t a, uint32_t b, const char *want,
+                          enum weir_verdict_queue queue)
 {
     struct weir_verdict v = judge(e, a, b);
+    CHECK_MSG(v.queue == queue, "a %u, b %u, capacity %u, order %d, seed %llu: queue %d, not %d", a,
+              b, e->capacity, (int)e->order, (unsigned long long)e->seed, (int)v.queue, (int)queue);
     CHECK_MSG(strcmp(weir_verdict_name(&v), want) == 0,
               "a %u, b %u, capacity %u, order %d, seed %llu: %s, not %s; %.2f times, %.3f failed, "
               "shares %.2f %.2f",
@@ -202,8 +205,8 @@ static void verdict__room_for_all__is_neither(void **state)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct endpoint e = {
             .capacity = (uint32_t)(41 + seed), .order = (enum order)(seed % 3), .seed = seed};
-        check_verdict(&e, 40, 1, "neither");
-        check_verdict(&e, 20, 20, "neither");
+        check_verdict(&e, 40, 1, "neither", WEIR_QUEUE_UNTOLD);
+        check_verdict(&e, 20, 20, "neither", WEIR_QUEUE_UNTOLD);
     }
 }
 
@@ -212,10 +215,10 @@ static void verdict__many_before_few_places_in_a_fair_order__is_overload(void **
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct endpoint e = {.capacity = (uint32_t)(3 + seed % 8), .order = TURNS, .seed = seed};
-        check_verdict(&e, 40, 1, "overload");
-        check_verdict(&e, 40, 3, "overload");
+        check_verdict(&e, 40, 1, "overload", WEIR_QUEUE_FAIR);
+        check_verdict(&e, 40, 3, "overload", WEIR_QUEUE_FAIR);
         e.order = FIFO; /* fair to equals */
-        check_verdict(&e, 20, 20, "overload");
+        check_verdict(&e, 20, 20, "overload", WEIR_QUEUE_UNTOLD);
     }
 }
 
@@ -224,9 +227,9 @@ static void verdict__in_order_of_arrival_one_takes_all__is_both(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct endpoint e = {.capacity = (uint32_t)(3 + seed % 8), .order = FIFO, .seed = seed};
-        check_verdict(&e, 40, 1, "overload and unfairness");
+        check_verdict(&e, 40, 1, "overload and unfairness", WEIR_QUEUE_UNFAIR);
         e.order = FIRST_CLIENT_FIRST;
-        check_verdict(&e, 40, 1, "overload and unfairness");
+        check_verdict(&e, 40, 1, "overload and unfairness", WEIR_QUEUE_UNFAIR);
     }
 }
 
@@ -236,8 +239,8 @@ static void verdict__most_is_well_and_one_starves__is_unfairness(void **state)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct endpoint e = {
             .capacity = (uint32_t)(18 + seed % 8), .order = FIRST_CLIENT_FIRST, .seed = seed};
-        check_verdict(&e, 40, 1, "unfairness");
-        check_verdict(&e, 30, 2, "unfairness");
+        check_verdict(&e, 40, 1, "unfairness", WEIR_QUEUE_UNFAIR);
+        check_verdict(&e, 30, 2, "unfairness", WEIR_QUEUE_UNFAIR);
     }
 }
 
@@ -274,6 +277,26 @@ static void verdict__nothing_ended_well__is_unknown(void **state)
     CHECK(!v.is_overload && !v.is_unfair);
     weir_verdict_judge(1e6, clients, 1, &none, &v);
     CHECK_STR(weir_verdict_name(&v), "overload"); /* all failed together */
+}
+
+/* Refused, and nobody waits: there is no line whose order could be fair. */
+static void verdict__refusals_without_a_line__tell_nothing_of_its_order(void **state)
+{
+    (void)state;
+    const struct weir_verdict_run all = {.ok = 10, .refused = 30, .mean_ns = 1e9};
+    struct weir_verdict_client clients[] = {
+        {.in_flight = 39,
+         .alone = {.ok = 9, .mean_ns = 1e9},
+         .together = {.ok = 10, .refused = 30, .mean_ns = 1e9}},
+        {.in_flight = 1,
+         .alone = {.ok = 9, .mean_ns = 1e9},
+         .together = {.ok = 5, .refused = 5, .mean_ns = 1e9}},
+    };
+    struct weir_verdict v;
+    weir_verdict_judge(1e9, clients, WEIR_COUNT(clients), &all, &v);
+    CHECK_STR(weir_verdict_name(&v), "overload");
+    CHECK(v.shares[1].arrival < 1.0 / WEIR_VERDICT_TIMES);
+    CHECK_INT(v.queue, WEIR_QUEUE_UNTOLD);
 }
 
 static void fair_share__by_hand__is_max_min(void **state)
@@ -313,6 +336,7 @@ int main(void)
         cmocka_unit_test(verdict__most_is_well_and_one_starves__is_unfairness),
         cmocka_unit_test(verdict__refusals__tell_what_the_limit_holds_for),
         cmocka_unit_test(verdict__nothing_ended_well__is_unknown),
+        cmocka_unit_test(verdict__refusals_without_a_line__tell_nothing_of_its_order),
         cmocka_unit_test(fair_share__by_hand__is_max_min),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
