@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { release, weights } from './lab_page_support.mjs';
+import { RawConnection } from './raw.mjs';
 import { call, claim, weir } from './support.mjs';
 
 const serveRelease = (rig) => rig.serve([], { binary: release });
@@ -69,6 +70,22 @@ claim('the page needs no token and asks for nothing elsewhere; everything else o
   assert.equal(other.status, 404);
   assert.match(other.text, /\/lab\/, .*\/v1\/config/);
   assert.match(gateway.out, new RegExp(`lab: +http://127.0.0.1:${gateway.adminPort}/lab/\n`), 'it says where the page is');
+});
+
+claim('whoever takes the page slowly gets all of it, and holds nobody up meanwhile', async (rig) => {
+  const gateway = await serveRelease(rig);
+  const [file, { plain }] = Object.entries(weights().files).sort(([, a], [, b]) => b.plain - a.plain)[0];
+  const whole = (await call(at(gateway, named(file)))).bytes;
+  assert.equal(whole.length, plain);
+  // More than the sockets between hold: what is left waits in the gateway, a bounded part of it as bytes.
+  const times = Math.ceil(16_000_000 / plain);
+  const slow = await RawConnection.open(gateway.adminPort);
+  slow.socket.pause();
+  slow.write(`GET /lab/${named(file)} HTTP/1.1\r\nhost: x\r\n\r\n`.repeat(times));
+  assert.equal((await call(at(gateway, ''))).status, 200);
+  slow.socket.resume();
+  for (let i = 0; i < times; i++) assert.ok((await slow.response()).body.equals(whole), `answer ${i} of ${times}`);
+  slow.socket.destroy();
 });
 
 claim('a gateway built without the page says how to build one that has it', async (rig) => {
