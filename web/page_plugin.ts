@@ -6,6 +6,7 @@
 // may load nothing.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 
@@ -14,11 +15,16 @@ export type PageForm = "served" | "file";
 const wasmModule = "virtual:lab-wasm";
 const wasmName = "lab.wasm";
 
+/** Whether something that is built wants it. */
+let isAsked = false;
+
 function wasmBytes(): Buffer {
-  const path = process.env["WEIR_LAB_WASM"];
-  if (!path)
-    throw new Error("WEIR_LAB_WASM is not set to the lab's module: build with `ninja -C build`, or name build/web/lab.wasm in it");
-  return readFileSync(path);
+  const path = process.env["WEIR_LAB_WASM"] || fileURLToPath(new URL("../build/web/lab.wasm", import.meta.url));
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Error(`${path}: the lab's module is not there (${String(error)}); ninja makes it, as web/lab.wasm of its folder: set WEIR_LAB_WASM to that`);
+  }
 }
 
 const servedText = `
@@ -36,12 +42,16 @@ export async function compileLab() {
 `;
 }
 
-/** Supplies "virtual:lab-wasm"; for the page's build and for its worker's. */
-export function labWasm(form: PageForm): Plugin {
+/** Supplies "virtual:lab-wasm"; for the page's build and for its worker's, which comes first. */
+export function labWasm(form: PageForm, forWorker: boolean): Plugin {
   return {
     name: "weir-lab-wasm",
     resolveId: (id) => (id === wasmModule ? `\0${wasmModule}` : undefined),
-    load: (id) => (id !== `\0${wasmModule}` ? undefined : form === "file" ? fileText() : servedText),
+    load(id) {
+      if (id !== `\0${wasmModule}`) return undefined;
+      isAsked = true;
+      return form === "file" ? fileText() : servedText;
+    },
     // In `vite` (the server for development) it lies beside the worker, wherever that is.
     configureServer(server) {
       server.middlewares.use((request, response, next) => {
@@ -51,7 +61,7 @@ export function labWasm(form: PageForm): Plugin {
       });
     },
     generateBundle() {
-      if (form === "served" && process.env["WEIR_LAB_WASM"]) this.emitFile({ type: "asset", fileName: wasmName, source: wasmBytes() });
+      if (form === "served" && isAsked && !forWorker) this.emitFile({ type: "asset", fileName: wasmName, source: wasmBytes() });
     },
   };
 }

@@ -13,11 +13,11 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 export default defineConfig({
   root: "lab",
   base: "./",
-  plugins: [labWasm(form), missions(), ...(form === "file" ? [oneFile()] : [])],
+  plugins: [labWasm(form, false), missions(), ...(form === "file" ? [oneFile()] : [])],
   worker: {
     // A worker of a page from a folder cannot be a module: Chromium does not load one from its own bytes.
     format: form === "file" ? "iife" : "es",
-    plugins: () => [labWasm(form)],
+    plugins: () => [labWasm(form, true)],
     rollupOptions: { output: { entryFileNames: "worker.js", chunkFileNames: "[name].js" } },
   },
   // Scenarios and missions stand outside the page's root.
