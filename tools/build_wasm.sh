@@ -1,0 +1,61 @@
+#!/bin/sh
+# build_wasm.sh OUT.wasm [DEPFILE]: the lab page's WebAssembly module, with clang and lld for wasm32, and wasi-libc.
+#
+# It asks for nothing from outside (no import), and the same sources give the same bytes, whatever folder they lie in.
+# Compiling and linking are two commands: clang's driver would run wasm-opt when it links, where there is one.
+# WEIR_WASM_LEVEL: of optimisation; WEIR_WASM_STRIP=--strip-debug keeps the functions' names, to see what is large.
+# Status 0: built. 1: not; said what and what to do.
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+out=$1
+depfile=${2:-}
+level=${WEIR_WASM_LEVEL:-Os}
+libc=/usr/lib/wasm32-wasi
+for command in clang-14 wasm-ld-14; do
+    if ! command -v "$command" >/dev/null 2>&1; then
+        echo "weir: the lab page's module needs $command: sh tools/bootstrap.sh run installs it; or build without the page:" \
+            "meson configure BUILD -Dpages=false, WEIR_PAGES=false ./run" >&2
+        exit 1
+    fi
+done
+builtins=$(clang-14 --target=wasm32-wasi -print-libgcc-file-name)
+for file in $libc/libc.a "$builtins"; do
+    if [ ! -f "$file" ]; then
+        echo "weir: the lab page's module needs $file (packages wasi-libc and libclang-rt-14-dev-wasm32): sh tools/bootstrap.sh run" \
+            "installs it; or build without the page: meson configure BUILD -Dpages=false, WEIR_PAGES=false ./run" >&2
+        exit 1
+    fi
+done
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/weir-wasm.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+
+# What is not here needs a machine, and web/wasm/host.c answers in its place.
+cd "$root"
+sources=$(ls src/core/*.c src/lab/*.c src/trace/trace.c src/trace/trace_[cns]*.c src/measure/difference.c \
+    src/cli/lab_map.c src/cli/lab_figures.c web/wasm/*.c)
+for name in config config_check config_lab config_ledger config_load config_names config_path config_print config_record \
+    config_rules config_scopes config_set config_table config_table_lab config_value config_walk config_words; do
+    sources="$sources src/gateway/$name.c"
+done
+flags="--target=wasm32-wasi -std=c17 -D_GNU_SOURCE -$level -mbulk-memory -ffp-contract=off -fno-strict-aliasing
+    -ftls-model=local-exec -ffunction-sections -fdata-sections -fno-ident -ffile-prefix-map=$root/= -Wall -Wextra -Werror
+    -Isrc -Iweb/wasm"
+
+number=0
+for source in $sources; do
+    number=$((number + 1))
+    # shellcheck disable=SC2086 # a list of flags
+    clang-14 $flags -c "$source" -o "$scratch/$(printf %03d $number).o" &
+    [ $((number % 2)) != 0 ] || wait
+done
+wait
+[ "$(ls "$scratch"/*.o | wc -l)" = "$number" ] || exit 1 # the compiler has said why
+cd "$OLDPWD"
+wasm-ld-14 --no-entry --gc-sections "${WEIR_WASM_STRIP:---strip-all}" --stack-first -z stack-size=1048576 \
+    --compress-relocations -O2 --fatal-warnings "$scratch"/*.o -L$libc -lc "$builtins" -o "$out"
+if [ -n "$depfile" ]; then
+    echo "$out: $(ls "$root"/src/core/*.[ch] "$root"/src/lab/*.[ch] "$root"/src/trace/*.[ch] "$root"/src/measure/*.[ch] \
+        "$root"/src/gateway/*.[ch] "$root"/src/cli/lab_*.[ch] "$root"/web/wasm/*.[ch] | tr '\n' ' ')" >"$depfile"
+fi

@@ -1,0 +1,291 @@
+// The engine without a worker: what Node's tests use, and what worker.ts answers with. A setup goes in as
+// text, sets and a seed; what comes out is what types.ts says.
+import type {
+  GapResult,
+  Outcome,
+  Problem,
+  Reply,
+  Requests,
+  RunRequest,
+  RunResult,
+  ScopeResult,
+  SetValue,
+  Setup,
+  SetupText,
+  TenantFigures,
+  TenantResult,
+  TenantSeries,
+  TenantSetup,
+  UpstreamResult,
+} from "./types";
+import { outcomes } from "./types";
+import { LabModule } from "./wasm";
+import { packTree, readYaml } from "./yaml";
+
+export type YamlReply = { ok: true; text: string } | { ok: false; problems: Problem[] };
+
+const setsMax = 1000;
+const nsPerSecond = 1e9;
+
+/** The module's description of a setup. */
+interface Description {
+  tenants: { name: string; lane: string; weight: number; scope: string; goal_ns: number; arrivals: TenantSetup["arrivals"] }[];
+  lanes: Setup["lanes"];
+  upstreams: Setup["upstreams"];
+  scopes: Setup["scopes"];
+  names: string[];
+  time_ns: number;
+  merged: number;
+  left_out: number;
+  values: (string | null)[];
+}
+
+/** The module's account of a run. */
+interface Account {
+  hash: string;
+  trafficHash: string;
+  events: number;
+  now_ns: number;
+  bin_ns: number;
+  bins: number;
+  requests: number;
+  refusals: number[][];
+  upstreams: { inFlightMax: number; trips: number }[];
+  scopes: ScopeResult[];
+  gap: { gap_uwork: number; bound_uwork: number | null; ahead: string; behind: string; ended_ns: number; jain_ppm: number } | null;
+}
+
+const figureKeys: Record<keyof TenantFigures, string> = {
+  sent: "sent",
+  finished: "finished",
+  refused: "refused",
+  failed: "failed",
+  retries: "retries",
+  waitP50: "queue_wait_p50_s",
+  waitP95: "queue_wait_p95_s",
+  waitP99: "queue_wait_p99_s",
+  firstP50: "first_token_p50_s",
+  firstP95: "first_token_p95_s",
+  tokensPerSecond: "tokens_per_s",
+  goodShare: "good_share",
+  goodPerSecond: "goodput_per_s",
+};
+
+const at = (numbers: ArrayLike<number>, index: number): number => numbers[index] ?? Number.NaN;
+
+/** A seed as `--seed` takes it, or what is wrong with it. */
+function readSeed(seed: number): bigint | Problem {
+  if (Number.isSafeInteger(seed) && seed >= 0) return BigInt(seed);
+  const text = `must be a whole number between 0 and ${Number.MAX_SAFE_INTEGER}, not '${String(seed)}'`;
+  return { where: "seed", line: 0, column: 0, text, isWarning: false };
+}
+
+/** The engine stopped; the message says at what. */
+export class EngineFault extends Error {}
+
+export class LocalEngine {
+  private module: LabModule;
+  private lastText = "";
+  private lastTree: Uint8Array | null = null;
+
+  constructor(private readonly compiled: WebAssembly.Module) {
+    this.module = new LabModule(compiled);
+  }
+
+  /** Of the module, in bytes. */
+  get memoryBytes(): number {
+    return this.module.bytes;
+  }
+
+  run(request: RunRequest): Reply {
+    const seed = readSeed(request.seed);
+    if (typeof seed !== "bigint") return { ok: false, problems: [seed] };
+    return this.guarded(() => this.runGuarded(request, seed));
+  }
+
+  yaml(setup: SetupText, sets: readonly SetValue[]): YamlReply {
+    return this.guarded((): YamlReply => {
+      const problems = this.push(setup, sets);
+      if (problems) return { ok: false, problems };
+      if (!this.module.load(false, false)) return { ok: false, problems: this.problems() };
+      return { ok: true, text: this.module.yaml() };
+    });
+  }
+
+  /** What stops the module must not stop the page: it is begun anew, and the reply says what it was. */
+  private guarded<T>(work: () => T): T | { ok: false; problems: Problem[] } {
+    try {
+      return work();
+    } catch (fault) {
+      if (!(fault instanceof WebAssembly.RuntimeError || fault instanceof RangeError)) throw fault;
+      const panic = this.module.panic();
+      this.module = new LabModule(this.compiled);
+      const text = `the model stopped at a defect of its own (${panic || fault.message}); it was started anew. Please report this setup`;
+      return { ok: false, problems: [{ where: "engine", line: 0, column: 0, text, isWarning: false }] };
+    }
+  }
+
+  private pack(text: string): Uint8Array {
+    return packTree(readYaml(text), this.module.layout);
+  }
+
+  private push(setup: SetupText, sets: readonly SetValue[]): Problem[] | null {
+    if (sets.length > setsMax)
+      return [{ where: setup.name, line: 0, column: 0, text: `more than ${setsMax} values are set over it`, isWarning: false }];
+    if (!this.lastTree || this.lastText !== setup.text) {
+      this.lastTree = this.pack(setup.text);
+      this.lastText = setup.text;
+    }
+    this.module.begin(setup.name, this.lastTree);
+    for (const { path, value } of sets) this.module.pushSet(path, value, this.pack(value));
+    return null;
+  }
+
+  private problems(): Problem[] {
+    const problems = this.module.problems() as Problem[];
+    return problems.map((problem) => ({ ...problem, where: problem.where.replace(/^--set /, "") }));
+  }
+
+  private runGuarded(request: RunRequest, seed: bigint): Reply {
+    const began = performance.now();
+    const wrong = this.push(request.setup, request.sets);
+    if (wrong) return { ok: false, problems: wrong };
+    if (!this.module.load(true, false) || !this.module.run(seed)) return { ok: false, problems: this.problems() };
+    const description = this.module.describe(request.paths) as Description;
+    const result = this.result(description, request.wantsRequests);
+    result.took = performance.now() - began;
+    return { ok: true, setup: toSetup(description, request.paths), result, warnings: this.problems() };
+  }
+
+  private result(description: Description, wantsRequests: boolean): RunResult {
+    const account = this.module.result() as Account;
+    const tenants = description.tenants.length;
+    const figures = this.module.figures(tenants);
+    const whole = (key: string): number => {
+      const index = this.module.layout.wholes.indexOf(key);
+      return at(figures, (tenants + 1) * this.module.layout.figures.length + index);
+    };
+    return {
+      hash: account.hash,
+      trafficHash: account.trafficHash,
+      events: account.events,
+      end: account.now_ns / nsPerSecond,
+      bin: account.bin_ns / nsPerSecond,
+      bins: account.bins,
+      tenants: description.tenants.map(
+        (tenant, i): TenantResult => ({
+          name: tenant.name,
+          ...this.figuresOf(figures, i),
+          series: this.seriesOf(i, account.bins),
+          refusals: this.refusalsOf(account.refusals[i] ?? []),
+        }),
+      ),
+      all: this.figuresOf(figures, tenants),
+      upstreams: description.upstreams.map((upstream, i) => this.upstream(upstream.name, i, account)),
+      scopes: account.scopes,
+      gap: toGap(account.gap),
+      busyShare: whole("backend_busy"),
+      lostTokens: whole("lost_tokens"),
+      requests: wantsRequests ? this.requests(account.requests) : null,
+      reasons: this.module.layout.reasons,
+      took: 0,
+    };
+  }
+
+  private figuresOf(figures: Float64Array, row: number): TenantFigures {
+    const names = this.module.layout.figures;
+    const of = (key: keyof TenantFigures): number => at(figures, row * names.length + names.indexOf(figureKeys[key]));
+    return {
+      sent: of("sent"),
+      finished: of("finished"),
+      refused: of("refused"),
+      failed: of("failed"),
+      retries: of("retries"),
+      waitP50: of("waitP50"),
+      waitP95: of("waitP95"),
+      waitP99: of("waitP99"),
+      firstP50: of("firstP50"),
+      firstP95: of("firstP95"),
+      tokensPerSecond: of("tokensPerSecond"),
+      goodShare: of("goodShare"),
+      goodPerSecond: of("goodPerSecond"),
+    };
+  }
+
+  private seriesOf(tenant: number, bins: number): TenantSeries {
+    const of = (name: keyof TenantSeries) => this.module.tenantSeries(tenant, name, bins);
+    return {
+      offered: of("offered"),
+      finished: of("finished"),
+      refused: of("refused"),
+      failed: of("failed"),
+      waiting: of("waiting"),
+      inFlight: of("inFlight"),
+      waitMax: of("waitMax"),
+      tokens: of("tokens"),
+    };
+  }
+
+  /** Two reasons may share a code. */
+  private refusalsOf(counts: readonly number[]): Record<string, number> {
+    const refusals: Record<string, number> = {};
+    counts.forEach((count, reason) => {
+      const code = this.module.layout.reasons[reason];
+      if (count > 0 && code) refusals[code] = (refusals[code] ?? 0) + count;
+    });
+    return refusals;
+  }
+
+  private upstream(name: string, index: number, account: Account): UpstreamResult {
+    const series = (column: string) => this.module.upstreamSeries(index, column, account.bins);
+    return {
+      name,
+      inFlightMax: account.upstreams[index]?.inFlightMax ?? 0,
+      inFlight: series("inFlight"),
+      permits: series("permits"),
+      open: series("open"),
+      trips: account.upstreams[index]?.trips ?? 0,
+    };
+  }
+
+  private requests(count: number): Requests {
+    const column = (name: string) => this.module.requestColumn(name, count);
+    const number = new Map(Object.entries(this.module.layout.outcomes).map(([name, value]) => [value, outcomes.indexOf(name as Outcome)]));
+    return {
+      count,
+      tenant: Uint8Array.from(column("tenant")),
+      arrival: column("arrival"),
+      dispatch: column("dispatch"),
+      first: column("first"),
+      end: column("end"),
+      outcome: Uint8Array.from(column("outcome"), (value) => number.get(value) ?? 0),
+      reason: Uint8Array.from(column("reason")),
+      prompt: column("prompt"),
+      output: column("output"),
+    };
+  }
+}
+
+function toSetup(description: Description, paths: readonly string[]): Setup {
+  return {
+    tenants: description.tenants.map(({ goal_ns, ...tenant }) => ({ ...tenant, goal: goal_ns > 0 ? goal_ns / nsPerSecond : Number.NaN })),
+    lanes: description.lanes,
+    upstreams: description.upstreams,
+    scopes: description.scopes,
+    time: description.time_ns / nsPerSecond,
+    tenantNames: [...new Set(description.names)],
+    values: Object.fromEntries(paths.map((path, i) => [path, description.values[i] ?? null])),
+  };
+}
+
+function toGap(gap: Account["gap"]): GapResult | null {
+  if (!gap) return null;
+  return {
+    work: gap.gap_uwork / 1e6,
+    bound: gap.bound_uwork === null ? Number.NaN : gap.bound_uwork / 1e6,
+    ahead: gap.ahead,
+    behind: gap.behind,
+    at: gap.ended_ns / nsPerSecond,
+    jain: gap.jain_ppm / 1e6,
+  };
+}
