@@ -10,6 +10,7 @@ import { drawNever, drawSoon } from "./frames";
 import { Legend } from "./legend";
 import { goTo } from "./player";
 import { Plot, type Line, type PlotData } from "./plot";
+import { settledRun } from "./settled";
 import { shown } from "./shown";
 import "./views.css";
 
@@ -102,7 +103,7 @@ function highest(series: Float64Array | undefined): number {
 }
 
 function readingText(kind: ChartKind): string {
-  const result = run.value?.result;
+  const result = settledRun.value?.result;
   if (!result) return "";
   const at = reading.value;
   if (!at || at.kind !== kind.id) {
@@ -173,7 +174,7 @@ function Chart({ kind }: { kind: ChartKind }) {
         </h3>
         <span class="v-reading">{readingText(kind)}</span>
       </figcaption>
-      <div ref={box} class="v-plot" role="img" aria-label={label(kind, run.value)} style={{ height: `${HEIGHT}px` }} />
+      <div ref={box} class="v-plot" role="img" aria-label={label(kind, settledRun.value)} style={{ height: `${HEIGHT}px` }} />
       <p class="v-help">{kind.help}</p>
     </figure>
   );
@@ -181,7 +182,7 @@ function Chart({ kind }: { kind: ChartKind }) {
 
 export function Charts() {
   useEffect(watchColours, []);
-  const of = run.value;
+  const of = settledRun.value;
   const hidden = (of?.result.tenants.length ?? 0) - shown.value.length;
   return (
     <section class="v-card v-charts" aria-labelledby="v-charts">

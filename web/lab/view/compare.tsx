@@ -1,11 +1,12 @@
 // Two setups side by side: A, which is edited, and B, which was put beside it.
 import { signal } from "@preact/signals";
 import type { TenantSeries } from "../engine/types";
-import { beside, run, type LabRun } from "../state/store";
+import type { LabRun } from "../state/store";
 import { tenantColour } from "./colours";
 import { differences } from "./differences";
 import { compare, figures, inWords, modelValue, type Figure } from "./figures";
 import { figure, seconds, short, type Unit } from "./format";
+import { settledPair } from "./settled";
 import { shown } from "./shown";
 import "./views.css";
 
@@ -221,8 +222,7 @@ function Differences({ a, b }: { a: LabRun; b: LabRun }) {
 
 /** Nothing, while no setup stands beside. */
 export function Compare() {
-  const a = run.value;
-  const b = beside.value;
+  const { a, b } = settledPair.value;
   if (!a || !b) return null;
   return (
     <section class="v-card v-compare" aria-labelledby="v-compare">

@@ -2,7 +2,7 @@
 // into slices, so that no task holds up the page.
 
 /** What drawings may take of one frame, milliseconds; at least one is done. */
-const FRAME_MS = 6;
+const FRAME_MS = 4;
 /** What one slice of a preparation may take, milliseconds. */
 const SLICE_MS = 5;
 

@@ -1,8 +1,9 @@
 // The tenants as a table: the charts' legend, and their figures for those who read numbers.
 import type { TenantFigures } from "../engine/types";
-import { pointed, run } from "../state/store";
+import { pointed } from "../state/store";
 import { tenantColour } from "./colours";
 import { figure, seconds, type Unit } from "./format";
+import { settledRun } from "./settled";
 import { shown, toggle } from "./shown";
 
 interface Column {
@@ -38,7 +39,7 @@ function Cells({ figures, recorded }: { figures: TenantFigures; recorded: Tenant
 }
 
 export function Legend() {
-  const of = run.value;
+  const of = settledRun.value;
   if (!of) return null;
   const visible = new Set(shown.value);
   const { tenants, all, allRecorded } = of.result;
