@@ -29,6 +29,9 @@ export default defineConfig({
     modulePreload: false,
     assetsInlineLimit: 0,
     cssCodeSplit: false,
+    // Slower than esbuild by seconds, and the page is lighter by a tenth: it drops what a library does not use.
+    minify: "terser",
+    terserOptions: { module: true, compress: { passes: 2, pure_getters: true } },
     reportCompressedSize: false,
     rollupOptions: {
       output: {
