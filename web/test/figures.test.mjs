@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './load.mjs';
 
-const { compare, figures, inWords, modelValue, recordedValue } = await load('lab/view/figures.ts');
+const { compare, figures, inWords, modelValue, permitSeries, recordedValue } = await load('lab/view/figures.ts');
 const plain = (text) => text.replaceAll('\u00a0', ' ');
 const byId = (id) => figures.find((of) => of.id === id);
 
@@ -99,6 +99,13 @@ test('in goal is weighed by what was sent, of tenants with a goal alone', () => 
 test('permits are counted while requests come, not while the last answers end', () => {
   const result = { upstreams: [{ name: 'gpu', inFlightMax: 40, inFlight: Float64Array.of(40, 20, 0, 0), permits: flat(40), open: flat(0), trips: 0 }] };
   assert.equal(of('permits', makeRun({ result, time: 20 })), 0.75);
+});
+
+test('permits do not dwindle because the run ends within a bin', () => {
+  const upstreams = [1, 2].map((n) => ({ name: `gpu-${n}`, inFlightMax: 9, inFlight: flat(5), permits: Float64Array.of(40, 40, 40, 10), open: flat(0), trips: 0 }));
+  const run = makeRun({ result: { upstreams, end: 32.5 } });
+  assert.deepEqual([...permitSeries(run).permits], [80, 80, 80, 80]);
+  assert.deepEqual([...permitSeries(run).used], [10, 10, 10, 10]);
 });
 
 test('what a budget overran is counted once, though its parts and the whole both have it booked', () => {

@@ -35,12 +35,6 @@ const kinds: readonly ChartKind[] = [
   { id: "refused", title: "Refused", unit: "rate", unitName: "requests/s", isSmooth: true, series: "refused", help: "By the gateway, mean over five seconds." },
 ];
 
-/** Middles of the bins; the same array for all charts. */
-const times = computed(() => {
-  const result = run.value?.result;
-  return Float64Array.from({ length: result?.bins ?? 0 }, (_, i) => (i + 0.5) * (result?.bin ?? 1));
-});
-
 const goals = computed(() => {
   const { setup } = run.value ?? {};
   const own = shown.value.flatMap((t) => setup?.tenants[t]?.goal ?? []).filter(Number.isFinite);
@@ -73,15 +67,16 @@ function dataOf(kind: ChartKind, of: LabRun): PlotData {
   const lines: Line[] = shown.value.flatMap((t) => {
     const tenant = of.result.tenants[t];
     if (!tenant) return [];
-    return [{ tenant: t, name: tenant.name, values: valuesOf(kind, tenant.series, of.result.bin) }];
+    return [{ tenant: t, values: valuesOf(kind, tenant.series, of.result.bin) }];
   });
   if (kind.id === "in-flight") {
     const { used, permits } = permitSeries(of);
-    lines.push({ tenant: -1, name: "all", values: used });
-    lines.push({ tenant: -1, name: "permits", values: permits, isDashed: true });
+    lines.push({ tenant: -1, values: used });
+    lines.push({ tenant: -1, values: permits, isDashed: true });
   }
   return {
-    times: times.value,
+    bin: of.result.bin,
+    bins: of.result.bins,
     lines,
     goals: kind.id === "wait" ? goals.value : [],
     isCount: kind.unit === "count",
@@ -137,7 +132,7 @@ function Chart({ kind }: { kind: ChartKind }) {
       width.value = Math.floor(entry?.contentRect.width ?? 0);
     });
     sizes.observe(element);
-    const plot = new Plot(element, HEIGHT, "v-charts", {
+    const plot = new Plot(element, HEIGHT, {
       point(tenant, time) {
         pointed.value = tenant;
         reading.value = Number.isFinite(time) ? { kind: kind.id, time } : null;
@@ -150,6 +145,7 @@ function Chart({ kind }: { kind: ChartKind }) {
       const palette = colours.peek();
       if (!of || !palette || width.peek() < 60) return;
       plot.show(dataOf(kind, of), { colours: palette, font, pointed: pointed.peek() }, width.peek());
+      plot.mark(moment.peek());
     };
     const ends = [
       effect(() => {
@@ -157,12 +153,13 @@ function Chart({ kind }: { kind: ChartKind }) {
         drawSoon(element, draw);
       }),
       effect(() => plot.mark(moment.value)),
+      effect(() => plot.hover(reading.value?.time ?? NaN)),
     ];
     return () => {
       ends.forEach((end) => end());
       sizes.disconnect();
       drawNever(element);
-      plot.destroy();
+      element.replaceChildren();
     };
   }, []);
   return (

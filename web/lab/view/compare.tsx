@@ -225,9 +225,9 @@ export function Compare() {
   const { a, b } = settledPair.value;
   if (!a || !b) return null;
   return (
-    <section class="v-card v-compare" aria-labelledby="v-compare">
-      <h2 id="v-compare">Side by side: A, this setup, and B, put beside it</h2>
+    <div class="v-compare">
       <p class="v-lead">
+        A is this setup, B the one that was put beside it.{" "}
         {a.result.trafficHash === b.result.trafficHash
           ? "Both are sent the very same requests, so every difference is the gateway's."
           : "They are not sent the same requests: seed, trace or traffic differ, and so not all of the difference is the gateway's."}
@@ -237,6 +237,6 @@ export function Compare() {
         <Smalls a={a} b={b} />
         <Table a={a} b={b} />
       </div>
-    </section>
+    </div>
   );
 }

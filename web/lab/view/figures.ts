@@ -102,14 +102,18 @@ function addSeries(
 const everyone = (run: Judged): number[] => run.result.tenants.map((_, t) => t);
 
 /** Permits in use and permits there are, all upstreams together, by bin. */
-export function permitSeries(run: Judged): { used: Float64Array; permits: Float64Array } {
-  const used = new Float64Array(run.result.bins);
-  const permits = new Float64Array(run.result.bins);
-  for (const upstream of run.result.upstreams)
+export function permitSeries({ result }: Pick<Judged, "result">): { used: Float64Array; permits: Float64Array } {
+  const used = new Float64Array(result.bins);
+  const permits = new Float64Array(result.bins);
+  for (const upstream of result.upstreams)
     for (let i = 0; i < used.length; i++) {
       used[i] = (used[i] as number) + (upstream.inFlight[i] ?? 0);
       permits[i] = (permits[i] as number) + (upstream.permits[i] ?? 0);
     }
+  // The run ends within its last bin: its means are of the whole bin, the permits were there until the end.
+  const last = result.bins - 1;
+  const part = result.end / result.bin - last;
+  if (part > 0 && part < 1) permits[last] = (permits[last] as number) / part;
   return { used, permits };
 }
 

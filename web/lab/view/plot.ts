@@ -1,30 +1,32 @@
-// One chart over time as uPlot draws it: the same plot is kept for run after run, only its data change.
-import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
+// One chart over time on a canvas: lines of the tenants, levels, a grid across. The lines of the moment and of the
+// pointer lie above it and move without drawing anything.
 import type { Colours } from "./colours";
 import { TENANT_COLOURS } from "./colours";
 import { short } from "./format";
 
 const FONT_PX = 11;
-const WHOLE_STEPS = [1, 10, 100, 1000, 1e4, 1e5, 1e6].flatMap((step) => [step, 2 * step, 5 * step]);
+const MARGIN = { left: 44, right: 8, top: 10, bottom: 20 };
+/** How near the pointer must come to a line, pixels. */
+const REACH = 18;
 
 export interface Line {
   /** Tenant by index; -1: no tenant's. */
   tenant: number;
-  isDashed?: boolean;
-  name: string;
+  /** A value for each bin; NaN: none, and the line goes straight on to the next. */
   values: ArrayLike<number>;
+  isDashed?: boolean;
 }
 
 export interface PlotData {
-  /** Middle of each bin, seconds. */
-  times: Float64Array;
+  /** Seconds of a bin, and how many there are. */
+  bin: number;
+  bins: number;
   lines: Line[];
   /** Levels to stay below: drawn as dashed lines with their words. */
   goals: { at: number; text: string }[];
   /** Whether the values are numbers of something: the axis has no halves then. */
   isCount: boolean;
-  /** From here on nobody sends anything new. */
+  /** From here on nobody sends anything new, seconds. */
   quietFrom: number;
 }
 
@@ -35,225 +37,221 @@ export interface PlotLook {
 }
 
 export interface PlotEvents {
-  /** The reader points at a moment; the tenant whose line is nearest, or -1. */
+  /** The reader points at a moment; the tenant whose line is nearest, or -1. NaN: not any more. */
   point(tenant: number, time: number): void;
   /** Drags or clicks. */
   choose(time: number): void;
 }
 
-/** Which lines there are: as long as it stays, the plot can be kept. */
-const shape = (data: PlotData): string => data.lines.map((line) => `${line.tenant}${line.name}`).join("\n");
+/** The smallest of 1, 2, 5, 10, 20 .. that makes at most `most` steps. */
+export function niceStep(span: number, most: number, isCount: boolean): number {
+  const least = Math.max(span / Math.max(1, most), isCount ? 1 : 0, Number.MIN_VALUE);
+  const power = 10 ** Math.floor(Math.log10(least));
+  const factor = [1, 2, 5, 10].find((one) => one * power >= least * (1 - 1e-9)) ?? 10;
+  return factor * power;
+}
 
 /** A chart in a box of the page. */
 export class Plot {
-  private plot: uPlot | null = null;
-  private shape = "";
-  private data: PlotData | null = null;
-  private look: PlotLook | null = null;
+  private readonly canvas = document.createElement("canvas");
+  private readonly context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
+  private readonly over = document.createElement("div");
   private readonly marker = document.createElement("div");
-  private moment = 0;
+  private readonly cursor = document.createElement("div");
+  private data: PlotData | null = null;
+  private width = 0;
+  private top = 1;
 
   constructor(
-    private readonly box: HTMLElement,
+    box: HTMLElement,
     private readonly height: number,
-    private readonly syncKey: string,
     private readonly events: PlotEvents,
   ) {
+    this.over.className = "v-over";
     this.marker.className = "v-marker";
+    this.cursor.className = "v-cursor";
+    this.cursor.hidden = true;
+    this.over.append(this.cursor, this.marker);
+    box.append(this.canvas, this.over);
+    this.listen();
   }
 
-  /** Draws a run's lines, in a plot of that width. */
+  /** Draws a run's lines, that wide. */
   show(data: PlotData, look: PlotLook, width: number): void {
-    const isOther = shape(data) !== this.shape || this.look?.colours !== look.colours;
-    const isPointed = this.look?.pointed !== look.pointed;
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    const pixels = [Math.round(width * ratio), Math.round(this.height * ratio)] as const;
+    if (this.canvas.width !== pixels[0] || this.canvas.height !== pixels[1])
+      [this.canvas.width, this.canvas.height] = pixels;
     this.data = data;
-    this.look = look;
-    if (!this.plot || isOther) {
-      this.plot?.destroy();
-      this.plot = new uPlot(this.options(data, look, width), this.columns(data), this.box);
-      this.plot.over.append(this.marker);
-      this.listen(this.plot);
-      this.shape = shape(data);
-      return;
-    }
-    if (this.plot.width !== width) this.plot.setSize({ width, height: this.height });
-    if (isPointed) this.bringOut(this.plot, data, look);
-    this.plot.setData(this.columns(data));
+    this.width = width;
+    this.top = this.highest(data);
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.context.clearRect(0, 0, width, this.height);
+    this.context.font = `${FONT_PX}px ${look.font}`;
+    this.drawQuiet(look);
+    this.drawAxes(look);
+    for (const line of data.lines) this.drawLine(line, look);
+    this.drawGoals(look);
   }
 
-  /** Moves the line of the moment; draws nothing else. */
+  /** Moves the line of the moment. */
   mark(time: number): void {
-    this.moment = time;
-    if (!this.plot?.data[0].length) return;
-    const x = this.plot.valToPos(Math.min(time, this.end()), "x");
-    this.marker.style.transform = `translateX(${x.toFixed(1)}px)`;
+    this.move(this.marker, time);
   }
 
-  destroy(): void {
-    this.plot?.destroy();
-    this.plot = null;
+  /** Moves the line of the pointer; NaN: there is none. */
+  hover(time: number): void {
+    this.cursor.hidden = Number.isNaN(time);
+    if (!this.cursor.hidden) this.move(this.cursor, time);
   }
 
-  private columns(data: PlotData): uPlot.AlignedData {
-    const columns = data.lines.map((line) =>
-      Array.from(line.values, (value) => (Number.isNaN(value) ? null : value)),
-    );
-    return [data.times, ...columns] as unknown as uPlot.AlignedData;
+  private move(line: HTMLElement, time: number): void {
+    line.style.transform = `translateX(${(this.x(time) - MARGIN.left).toFixed(1)}px)`;
   }
 
-  private options(data: PlotData, look: PlotLook, width: number): uPlot.Options {
-    const { colours } = look;
-    const faint = colours["ink-2"];
-    const font = `${FONT_PX}px ${look.font}`;
-    const ticks = { show: false };
-    return {
-      width,
-      height: this.height,
-      padding: [8, 6, 0, 0],
-      legend: { show: false },
-      cursor: {
-        sync: { key: this.syncKey, setSeries: false },
-        drag: { x: false, y: false },
-        points: { show: false },
-        y: false,
-      },
-      scales: {
-        x: { time: false, range: () => [0, this.end()] },
-        y: { range: () => [0, this.top()] },
-      },
-      axes: [
-        { stroke: faint, font, ticks, grid: { show: false }, size: 20, gap: 4, space: 60, values: (_, at) => at.map(short) },
-        {
-          stroke: faint, font, ticks, size: 42, gap: 6, space: 28,
-          grid: { stroke: colours.line, width: 1 },
-          ...(data.isCount ? { incrs: WHOLE_STEPS } : {}),
-          values: (_, at) => at.map(short),
-        },
-      ],
-      series: [{}, ...data.lines.map((line) => this.series(line, look))],
-      hooks: {
-        drawClear: [(plot) => this.drawQuiet(plot)],
-        draw: [(plot) => this.drawGoals(plot), () => this.mark(this.moment)],
-        setCursor: [(plot) => this.point(plot)],
-      },
-    };
+  private get end(): number {
+    return this.data ? Math.max(this.data.bins * this.data.bin, this.data.bin) : 1;
   }
 
-  private series({ tenant, isDashed }: Line, look: PlotLook): uPlot.Series {
-    const isNobodys = tenant < 0;
-    const line: uPlot.Series = {
-      stroke: isNobodys ? look.colours["ink-2"] : (look.colours.tenants[tenant % TENANT_COLOURS] ?? look.colours.ink),
-      width: this.strokeWidth(tenant, look),
-      alpha: this.alpha(tenant, look),
-      points: { show: false },
-      spanGaps: true,
-    };
-    if (isDashed || tenant >= TENANT_COLOURS) line.dash = isDashed ? [3, 3] : [7, 3];
-    return line;
+  private get plotWidth(): number {
+    return Math.max(1, this.width - MARGIN.left - MARGIN.right);
   }
 
-  private strokeWidth(tenant: number, look: PlotLook): number {
-    if (tenant < 0) return 1.2;
-    return tenant === look.pointed ? 2.6 : 1.6;
+  private get plotHeight(): number {
+    return this.height - MARGIN.top - MARGIN.bottom;
   }
 
-  private alpha(tenant: number, look: PlotLook): number {
-    return tenant < 0 || look.pointed < 0 || tenant === look.pointed ? 1 : 0.22;
+  private x(time: number): number {
+    return MARGIN.left + (Math.min(time, this.end) / this.end) * this.plotWidth;
   }
 
-  private bringOut(plot: uPlot, data: PlotData, look: PlotLook): void {
-    data.lines.forEach((line, i) => {
-      const series = plot.series[i + 1];
-      if (!series) return;
-      series.width = this.strokeWidth(line.tenant, look);
-      series.alpha = this.alpha(line.tenant, look);
-    });
+  private y(value: number): number {
+    return MARGIN.top + (1 - value / this.top) * this.plotHeight;
   }
 
-  private end(): number {
-    const times = this.data?.times;
-    const last = times?.[times.length - 1] ?? 1;
-    return last + (times?.[0] ?? 0);
-  }
-
-  private top(): number {
+  private highest(data: PlotData): number {
     let most = 0;
-    for (const { values } of this.data?.lines ?? [])
-      for (let i = 0; i < values.length; i++) {
-        const value = values[i] as number;
-        if (value > most) most = value;
-      }
-    for (const goal of this.data?.goals ?? []) most = Math.max(most, goal.at * 1.05);
-    return most > 0 ? most * 1.08 : 1;
+    for (const { values } of data.lines)
+      for (let i = 0; i < values.length; i++) if ((values[i] as number) > most) most = values[i] as number;
+    for (const goal of data.goals) most = Math.max(most, goal.at * 1.05);
+    return most > 0 ? most * 1.06 : 1;
   }
 
-  private drawQuiet(plot: uPlot): void {
-    const { data, look } = this;
-    if (!data || !look || data.quietFrom >= this.end()) return;
-    const { left, top, width, height } = plot.bbox;
-    const from = plot.valToPos(data.quietFrom, "x", true);
-    plot.ctx.save();
-    plot.ctx.globalAlpha = 0.35;
-    plot.ctx.fillStyle = look.colours.line;
-    plot.ctx.fillRect(from, top, left + width - from, height);
-    plot.ctx.restore();
+  private drawQuiet(look: PlotLook): void {
+    const from = this.data?.quietFrom ?? Infinity;
+    if (from >= this.end) return;
+    const { context } = this;
+    context.globalAlpha = 0.35;
+    context.fillStyle = look.colours.line;
+    context.fillRect(this.x(from), MARGIN.top, this.width - MARGIN.right - this.x(from), this.plotHeight);
+    context.globalAlpha = 1;
   }
 
-  private drawGoals(plot: uPlot): void {
-    const { data, look } = this;
-    if (!data || !look) return;
-    const { left, width } = plot.bbox;
-    const ratio = devicePixelRatio;
-    const { ctx } = plot;
-    ctx.save();
-    ctx.strokeStyle = ctx.fillStyle = look.colours.bad;
-    ctx.lineWidth = 1.2 * ratio;
-    ctx.font = `${FONT_PX * ratio}px ${look.font}`;
-    ctx.textAlign = "right";
-    ctx.textBaseline = "bottom";
-    for (const goal of data.goals) {
-      const y = plot.valToPos(goal.at, "y", true);
-      ctx.setLineDash([6 * ratio, 4 * ratio]);
-      ctx.beginPath();
-      ctx.moveTo(left, y);
-      ctx.lineTo(left + width, y);
-      ctx.stroke();
-      ctx.fillText(goal.text, left + width - 4 * ratio, y - 2 * ratio);
+  private drawAxes(look: PlotLook): void {
+    const { context } = this;
+    const bottom = MARGIN.top + this.plotHeight;
+    const stepY = niceStep(this.top, this.plotHeight / 26, this.data?.isCount ?? false);
+    context.fillStyle = look.colours.line;
+    for (let at = 0; at <= this.top; at += stepY)
+      context.fillRect(MARGIN.left, Math.round(this.y(at)), this.plotWidth, 1);
+    context.fillStyle = look.colours["ink-2"];
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    for (let at = 0; at <= this.top; at += stepY) context.fillText(short(at), MARGIN.left - 6, this.y(at));
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    const stepX = niceStep(this.end, this.plotWidth / 56, false);
+    for (let at = 0; at <= this.end; at += stepX) {
+      const half = context.measureText(short(at)).width / 2;
+      context.fillText(short(at), Math.min(this.x(at), this.width - half), bottom + 6);
     }
-    ctx.restore();
   }
 
-  /** Only of the plot under the pointer: the others are moved along. */
-  private point(plot: uPlot): void {
-    const { data } = this;
-    const { left, top, event } = plot.cursor;
-    if (!data || left === undefined || top === undefined || left < 0 || !event) return;
-    if (!plot.over.contains(event.target as Node)) return;
-    const at = plot.posToIdx(left);
+  private drawLine({ tenant, values, isDashed }: Line, look: PlotLook): void {
+    const { context } = this;
+    const isTenants = tenant >= 0;
+    const isOut = isTenants && tenant === look.pointed;
+    context.strokeStyle = isTenants
+      ? (look.colours.tenants[tenant % TENANT_COLOURS] ?? look.colours.ink)
+      : look.colours["ink-2"];
+    context.lineWidth = isOut ? 2.6 : isTenants ? 1.6 : 1.1;
+    context.globalAlpha = isTenants && look.pointed >= 0 && !isOut ? 0.22 : 1;
+    context.setLineDash(isDashed ? [3, 3] : tenant >= TENANT_COLOURS ? [7, 3] : []);
+    context.lineJoin = "round";
+    context.beginPath();
+    this.trace(values);
+    context.stroke();
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+
+  /** The line through the middles of the bins; where several share a pixel, from the lowest to the highest. */
+  private trace(values: ArrayLike<number>): void {
+    const bin = this.data?.bin ?? 1;
+    const each = Math.max(1, Math.floor(values.length / this.plotWidth));
+    for (let from = 0; from < values.length; from += each) {
+      const until = Math.min(from + each, values.length);
+      let low = Infinity;
+      let high = -Infinity;
+      for (let i = from; i < until; i++) {
+        const value = values[i] as number;
+        if (value < low) low = value;
+        if (value > high) high = value;
+      }
+      if (high < low) continue;
+      const x = this.x(((from + until) / 2) * bin);
+      if (low < high) this.context.lineTo(x, this.y(low));
+      this.context.lineTo(x, this.y(high));
+    }
+  }
+
+  private drawGoals(look: PlotLook): void {
+    const { context } = this;
+    context.strokeStyle = context.fillStyle = look.colours.bad;
+    context.lineWidth = 1.2;
+    context.textAlign = "right";
+    context.textBaseline = "bottom";
+    context.setLineDash([6, 4]);
+    for (const { at, text } of this.data?.goals ?? []) {
+      const y = this.y(at);
+      context.beginPath();
+      context.moveTo(MARGIN.left, y);
+      context.lineTo(this.width - MARGIN.right, y);
+      context.stroke();
+      context.fillText(text, this.width - MARGIN.right - 4, y - 2);
+    }
+    context.setLineDash([]);
+  }
+
+  /** The tenant whose line is nearest to a point of the chart, -1: none is near. */
+  private nearest(time: number, y: number): number {
     let nearest = -1;
-    let distance = 18;
-    data.lines.forEach((line, i) => {
-      const value = plot.data[i + 1]?.[at];
-      if (line.tenant < 0 || value === null || value === undefined) return;
-      const away = Math.abs(plot.valToPos(value, "y") - top);
-      if (away < distance) [nearest, distance] = [line.tenant, away];
-    });
-    this.events.point(nearest, plot.posToVal(left, "x"));
+    let distance = REACH;
+    const i = Math.floor(time / (this.data?.bin ?? 1));
+    for (const { tenant, values } of this.data?.lines ?? []) {
+      const away = Math.abs(this.y(values[i] ?? NaN) - y);
+      if (tenant >= 0 && away < distance) [nearest, distance] = [tenant, away];
+    }
+    return nearest;
   }
 
-  private listen(plot: uPlot): void {
-    const choose = (event: PointerEvent) => {
-      const x = event.clientX - plot.over.getBoundingClientRect().left;
-      this.events.choose(plot.posToVal(x, "x"));
+  private listen(): void {
+    const { over } = this;
+    const timeAt = (event: PointerEvent) => {
+      const part = (event.clientX - over.getBoundingClientRect().left) / this.plotWidth;
+      return Math.min(1, Math.max(0, part)) * this.end;
     };
-    plot.over.addEventListener("pointerdown", (event) => {
+    over.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
-      plot.over.setPointerCapture(event.pointerId);
-      choose(event);
+      over.setPointerCapture(event.pointerId);
+      this.events.choose(timeAt(event));
     });
-    plot.over.addEventListener("pointermove", (event) => {
-      if (plot.over.hasPointerCapture(event.pointerId)) choose(event);
+    over.addEventListener("pointermove", (event) => {
+      const time = timeAt(event);
+      if (over.hasPointerCapture(event.pointerId)) this.events.choose(time);
+      const y = event.clientY - over.getBoundingClientRect().top + MARGIN.top;
+      this.events.point(this.nearest(time, y), time);
     });
-    plot.over.addEventListener("pointerleave", () => this.events.point(-1, NaN));
+    over.addEventListener("pointerleave", () => this.events.point(-1, NaN));
   }
 }

@@ -3,6 +3,7 @@ import { effect, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { isPlaying, moment, pointed, run, type LabRun } from "../state/store";
 import { colours, tenantColour, watchColours } from "./colours";
+import { permitSeries } from "./figures";
 import { count, instant, many, reason } from "./format";
 import { drawNever, drawSoon, inSlices } from "./frames";
 import { goTo, lastMoment, play, speed, tell, told, wantsStillness } from "./player";
@@ -20,8 +21,10 @@ interface Scene {
   timeline: Timeline;
   /** Tokens of the largest request of all but a few. */
   tokensMax: number;
-  /** Waiting altogether, by bin. */
+  /** Altogether, by bin. */
   waiting: Float64Array;
+  permits: Float64Array;
+  permitsMax: number;
 }
 const scene = signal<Scene | null>(null);
 
@@ -60,8 +63,14 @@ function followRuns(): () => void {
     if (!scene.peek() && moment.peek() === 0) moment.value = telling(of);
     const steps = buildTimeline(of.result.requests, of.result.tenants.length);
     void inSlices(steps, () => newest !== of).then((timeline) => {
-      if (timeline && newest === of)
-        scene.value = { of, timeline, tokensMax: mostTokens(timeline), waiting: inAll(of, "waiting") };
+      if (!timeline || newest !== of) return;
+      const { permits } = permitSeries(of);
+      scene.value = {
+        of, timeline, permits,
+        tokensMax: mostTokens(timeline),
+        waiting: inAll(of, "waiting"),
+        permitsMax: permits.reduce((most, value) => Math.max(most, value), 0),
+      };
     });
   });
 }
@@ -128,6 +137,8 @@ function Picture() {
           pointed: pointed.peek(),
           colours: palette,
           font,
+          permits: now.permits,
+          permitsMax: now.permitsMax,
           standing: isMoving && of === now ? standing : null,
         },
         now.tokensMax,

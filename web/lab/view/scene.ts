@@ -53,6 +53,9 @@ export interface Moment {
   pointed: number;
   colours: Colours;
   font: string;
+  /** Permits there are, by bin, and at most. */
+  permits: Float64Array;
+  permitsMax: number;
   /** Where blocks stood in the frame before; null: they stand where they belong. */
   standing: Map<number, number> | null;
 }
@@ -386,17 +389,12 @@ export function paint(
 ): Map<number, number> {
   const painter = new Painter(context, geometry, moment, tokensMax);
   const stood = new Map<number, number>();
-  let permits = 0;
-  let permitsMax = 0;
-  for (const upstream of moment.result.upstreams) {
-    permits += upstream.permits[painter.bin] ?? 0;
-    permitsMax += upstream.permits.reduce((most, value) => Math.max(most, value), 0);
-  }
   context.clearRect(0, 0, geometry.width, geometry.height);
   context.textBaseline = "alphabetic";
   painter.labels();
+  const permits = moment.permits[painter.bin] ?? 0;
   painter.head(painter.counts.reduce((sum, counts) => sum + counts.inFlight, 0), permits);
-  painter.slots(permits, permitsMax);
+  painter.slots(permits, moment.permitsMax);
   for (const row of geometry.rows) painter.queue(row, stood);
   for (const row of geometry.rows) painter.moving(row);
   return stood;

@@ -1,13 +1,9 @@
 // The figures of the run as tiles, each with what the last change did to it.
-import { useEffect, useState } from "preact/hooks";
 import { previous, run, type LabRun } from "../state/store";
 import { compare, figures, inWords, modelValue, recordedValue, type Figure } from "./figures";
 import { figure } from "./format";
 import { Spark } from "./spark";
 import "./views.css";
-
-/** What is said aloud waits until the values have stood still for so long, milliseconds. */
-const QUIET_MS = 900;
 
 const arrows = { up: "▲", down: "▼", "": "" } as const;
 
@@ -59,32 +55,6 @@ function Tile({ of, now, before }: { of: Figure; now: LabRun; before: LabRun | n
   );
 }
 
-/** What the tiles say, in a sentence. */
-function summary(now: LabRun, before: LabRun | null): string {
-  return figures
-    .slice(0, 5)
-    .map((of) => {
-      const value = modelValue(of, now);
-      const change = before ? `, ${inWords(of, value, modelValue(of, before))}` : "";
-      return `${of.label} ${figure(of.unit, value)} ${of.unit === "rate" ? of.unitName : ""}${change}`;
-    })
-    .join("; ");
-}
-
-/** For those who do not see the tiles change. */
-function Spoken({ text }: { text: string }) {
-  const [said, say] = useState("");
-  useEffect(() => {
-    const timer = setTimeout(() => say(text), QUIET_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return (
-    <p class="v-unseen" role="status">
-      {said}
-    </p>
-  );
-}
-
 export function Tiles() {
   const now = run.value;
   const before = now && comparable(now, previous.value);
@@ -104,7 +74,6 @@ export function Tiles() {
         </p>
       )}
       <ul>{now && seen.map((of) => <Tile key={of.id} of={of} now={now} before={before ?? null} />)}</ul>
-      {now && <Spoken text={summary(now, before)} />}
     </section>
   );
 }
