@@ -1,30 +1,9 @@
-#include "cli/chart.h"
-
-#include "wire/utf8.h"
+#include "cli/chart_inside.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Sizes in units of the picture, which is WIDTH wide and shown at that many pixels or less. Room is
- * reckoned for the letters of the narrow view (NARROW_FONT), so that nothing overlaps there. */
-enum {
-    WIDTH = 800,
-    LEFT = 92,
-    RIGHT = 28,
-    PLOT_HEIGHT = 200,
-    LINE = 26, /* of text */
-    TICKS_X = 8,
-    TICKS_Y = 5,
-    LETTER = 11, /* a letter of the narrow view, about */
-    NAME_MAX = 40,
-    HUES = 6,
-    DASHES = 4, /* the first is none */
-    MERGE_FROM = 4000
-};
-
-static const double LARGEST = 1e15;
 
 /* Told apart with any kind of colour-blindness, 3:1 or better against the ground: light, dark. */
 static const char *const hues[HUES][2] = {{"#282cf7", "#7f8bff"}, {"#cd8102", "#ec870f"},
@@ -43,129 +22,24 @@ struct scale {
     double unit; /* labels are in so many */
     char suffix;
     int decimals;
+    bool is_log;
 };
-
-/* ---- text ---- */
-
-/* The character at *at as XML can carry it; moves *at past it. 0: the end. */
-static uint32_t take_character(const char **at)
-{
-    const uint8_t *p = (const uint8_t *)*at;
-    uint32_t cp = *p;
-    if (cp < 0x80) {
-        *at += cp != 0;
-        return cp == 0 || (cp >= ' ' && cp != 0x7f) ? cp : cp == '\t' || cp == '\n' ? ' ' : 0xfffd;
-    }
-    uint32_t bytes = weir_utf8_take(p, p + strnlen((const char *)p, 4), &cp);
-    *at += bytes ? bytes : 1;
-    bool is_told = bytes && cp >= 0xa0 && cp != 0xfffe && cp != 0xffff;
-    return is_told ? cp : 0xfffd;
-}
-
-static void put_character(FILE *out, uint32_t cp)
-{
-    uint8_t bytes[4];
-    switch (cp) {
-    case '<':
-        fputs("&lt;", out);
-        return;
-    case '>':
-        fputs("&gt;", out);
-        return;
-    case '&':
-        fputs("&amp;", out);
-        return;
-    case '"':
-        fputs("&quot;", out);
-        return;
-    default:
-        fwrite(bytes, 1, weir_utf8_put(cp, bytes), out);
-    }
-}
-
-static size_t count_characters(const char *text)
-{
-    size_t count = 0;
-    while (take_character(&text))
-        count++;
-    return count;
-}
-
-/* At most max characters, the last an ellipsis where there are more. */
-static void put_text(FILE *out, const char *text, size_t max)
-{
-    bool is_long = count_characters(text) > max;
-    for (size_t i = 0; i < max - is_long; i++) {
-        uint32_t cp = take_character(&text);
-        if (!cp)
-            return;
-        put_character(out, cp);
-    }
-    if (is_long)
-        put_character(out, 0x2026);
-}
-
-static void put_all(FILE *out, const char *text)
-{
-    put_text(out, text, SIZE_MAX);
-}
-
-/* Bytes of text that fit in a line of max characters: up to a blank where there is one. */
-static size_t line_bytes(const char *text, size_t max)
-{
-    const char *at = text;
-    size_t blank = 0;
-    for (size_t i = 0; i < max; i++) {
-        const char *before = at;
-        uint32_t cp = take_character(&at);
-        if (!cp)
-            return (size_t)(at - text);
-        if (cp == ' ')
-            blank = (size_t)(before - text);
-    }
-    if (*at == '\0' || *at == ' ')
-        return (size_t)(at - text);
-    return blank ? blank : (size_t)(at - text);
-}
-
-/* Text in as many lines as it needs, the first at *y; moves *y below them. out NULL: only that. */
-static void put_wrapped(FILE *out, const char *text, const char *class, size_t max, int *y)
-{
-    while (*text) {
-        size_t bytes = line_bytes(text, max);
-        if (out) {
-            fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, 16, *y);
-            for (const char *at = text; at < text + bytes;)
-                put_character(out, take_character(&at));
-            fputs("</text>\n", out);
-        }
-        *y += LINE;
-        text += bytes;
-        while (*text == ' ')
-            text++;
-    }
-}
 
 /* ---- numbers ---- */
 
-static bool is_told(double value)
-{
-    return value >= -LARGEST && value <= LARGEST; /* false for NaN */
-}
-
 static bool is_point(const struct cli_chart_series *series, size_t i)
 {
-    return is_told(series->x[i]) && is_told(series->y[i]);
+    return chart_is_told(series->x[i]) && chart_is_told(series->y[i]);
 }
 
 /* The range of all told values, of y those of points; low above high: there is none. A gap widens
  * the range of x, so that charts over one stretch of time have one axis. */
 static struct range range_of(const struct cli_chart_series *series, size_t count, bool of_y)
 {
-    struct range range = {LARGEST, -LARGEST};
+    struct range range = {CHART_LARGEST, -CHART_LARGEST};
     for (size_t s = 0; s < count; s++)
         for (size_t i = 0; i < series[s].count; i++) {
-            if (of_y ? !is_point(&series[s], i) : !is_told(series[s].x[i]))
+            if (of_y ? !is_point(&series[s], i) : !chart_is_told(series[s].x[i]))
                 continue;
             double value = of_y ? series[s].y[i] : series[s].x[i];
             range.low = value < range.low ? value : range.low;
@@ -223,13 +97,13 @@ static struct scale scale_of(struct range range, int ticks, bool from_zero)
     return scale;
 }
 
-static void put_number(FILE *out, double value, const struct scale *scale)
+static void write_number(char out[static 64], double value, const struct scale *scale)
 {
     if (fabs(value) < scale->step / 1000)
-        fputc('0', out);
+        snprintf(out, 64, "0");
     else
-        fprintf(out, "%.*f%.*s", scale->decimals, value / scale->unit, scale->suffix != 0,
-                &scale->suffix);
+        snprintf(out, 64, "%.*f%.*s", scale->decimals, value / scale->unit, scale->suffix != 0,
+                 &scale->suffix);
 }
 
 /* ---- looks ---- */
@@ -312,16 +186,20 @@ static void put_style(FILE *out)
     fputs("<style>\n"
           ".weir-chart{max-width:100%;height:auto;font-family:system-ui,-apple-system,\"Segoe UI\","
           "Roboto,\"DejaVu Sans\",sans-serif}\n"
-          ".weir-chart text{font-size:14px;fill:#22262c}\n"
-          ".weir-chart .t{font-size:19px;font-weight:600}\n"
-          ".weir-chart .c{font-size:15px;font-weight:600}\n"
+          ".weir-chart text{font-size:15px;fill:#22262c}\n"
+          ".weir-chart .t{font-size:20px;font-weight:600}\n"
+          ".weir-chart .c{font-size:17px;font-weight:600}\n"
+          ".weir-chart .o{font-weight:600}\n"
           ".weir-chart .m{fill:#5a616b}\n"
           ".weir-chart .e{text-anchor:end}\n"
           ".weir-chart .n{text-anchor:middle}\n"
           ".weir-chart .p{fill:#ffffff}\n"
           ".weir-chart .g{stroke:#e3e6ea;stroke-width:1}\n"
           ".weir-chart .a{stroke:#8b929c;stroke-width:1}\n"
-          ".weir-chart .l{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n",
+          ".weir-chart .l{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n"
+          ".weir-chart .d{fill:none;stroke-width:7;stroke-linecap:round}\n"
+          ".weir-chart .b{fill:none;stroke-width:16}\n"
+          ".weir-chart .k{fill:none;stroke-width:2}\n",
           out);
     for (int i = 0; i < HUES; i++)
         fprintf(out, ".weir-chart .h%d{stroke:%s}\n", i, hues[i][0]);
@@ -336,10 +214,11 @@ static void put_style(FILE *out)
         fprintf(out, ".weir-chart .h%d{stroke:%s}\n", i, hues[i][1]);
     fputs("}\n"
           "@media (max-width:600px){\n"
-          ".weir-chart text{font-size:20px}\n"
-          ".weir-chart .t{font-size:25px}\n"
-          ".weir-chart .c{font-size:21px}\n"
+          ".weir-chart text{font-size:23px}\n"
+          ".weir-chart .t{font-size:27px}\n"
+          ".weir-chart .c{font-size:24px}\n"
           ".weir-chart .l{stroke-width:3}\n"
+          ".weir-chart .d{stroke-width:9}\n"
           ".weir-chart .w{display:none}\n"
           "}\n"
           "</style>\n",
@@ -350,7 +229,8 @@ static void put_style(FILE *out)
 
 static double place_x(const struct scale *x, double value)
 {
-    double share = (value - x->range.low) / (x->range.high - x->range.low);
+    double share = x->is_log ? log(value / x->range.low) / log(x->range.high / x->range.low)
+                             : (value - x->range.low) / (x->range.high - x->range.low);
     return LEFT + share * (WIDTH - LEFT - RIGHT);
 }
 
@@ -360,6 +240,46 @@ static double place_y(const struct scale *y, double value, int top)
     return top + PLOT_HEIGHT - share * PLOT_HEIGHT;
 }
 
+/* A tick of the x axis with its label. narrow: the label has room where letters are large, too. */
+static void put_tick(FILE *out, double at, int bottom, const char *label, bool is_narrow)
+{
+    fprintf(out, "<line class=\"a\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>", at, bottom, at,
+            bottom + 5);
+    fprintf(out, "<text class=\"m n%s\" x=\"%.1f\" y=\"%d\">%s</text>\n", is_narrow ? "" : " w", at,
+            bottom + 24, label);
+}
+
+/* Labels at round values, of which every other gives way where letters are large. */
+static void put_round_ticks(FILE *out, const struct scale *x, int bottom)
+{
+    long first = lround(ceil(x->range.low / x->step - 1e-6));
+    for (long i = first; (double)i * x->step <= x->range.high + x->step / 1000; i++) {
+        char label[64];
+        write_number(label, (double)i * x->step, x);
+        put_tick(out, place_x(x, (double)i * x->step), bottom, label, (i - first) % 2 == 0);
+    }
+}
+
+/* Labels at the values that are wished for, as far as there is room between them. */
+static void put_wished_ticks(FILE *out, const struct cli_chart *chart, const struct scale *x,
+                             int bottom)
+{
+    enum { GAP = 10 };
+    double taken = -WIDTH, taken_narrow = -WIDTH; /* up to there, by labels */
+    for (size_t i = 0; i < chart->x_ticks_count; i++) {
+        char label[64];
+        int letters = snprintf(label, sizeof label, "%.6g", chart->x_ticks[i]);
+        double at = place_x(x, chart->x_ticks[i]);
+        double half = letters * 4.5, half_narrow = letters * LETTER / 2.0;
+        if (at - half < taken + GAP)
+            continue;
+        bool is_narrow = at - half_narrow >= taken_narrow + GAP;
+        put_tick(out, at, bottom, label, is_narrow);
+        taken = at + half;
+        taken_narrow = is_narrow ? at + half_narrow : taken_narrow;
+    }
+}
+
 static void put_grid(FILE *out, const struct cli_chart *chart, const struct scale *x,
                      const struct scale *y, int top)
 {
@@ -367,27 +287,21 @@ static void put_grid(FILE *out, const struct cli_chart *chart, const struct scal
     long first = lround(ceil(y->range.low / y->step - 1e-6));
     for (long i = first; (double)i * y->step <= y->range.high + y->step / 1000; i++) {
         double at = place_y(y, (double)i * y->step, top);
+        char label[64];
+        write_number(label, (double)i * y->step, y);
         fprintf(out, "<line class=\"%s\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>",
                 i == 0 ? "a" : "g", LEFT, at, WIDTH - RIGHT, at);
-        fprintf(out, "<text class=\"m e\" x=\"%d\" y=\"%.1f\">", LEFT - 8, at + 5);
-        put_number(out, (double)i * y->step, y);
-        fputs("</text>\n", out);
+        fprintf(out, "<text class=\"m e\" x=\"%d\" y=\"%.1f\">%s</text>\n", LEFT - 8, at + 5,
+                label);
     }
     fprintf(out, "<line class=\"a\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", LEFT, top, LEFT,
             bottom);
-    first = lround(ceil(x->range.low / x->step - 1e-6));
-    for (long i = first; (double)i * x->step <= x->range.high + x->step / 1000; i++) {
-        double at = place_x(x, (double)i * x->step);
-        fprintf(out, "<line class=\"a\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>", at, bottom,
-                at, bottom + 5);
-        /* Every other label gives way where letters are large. */
-        fprintf(out, "<text class=\"m n%s\" x=\"%.1f\" y=\"%d\">", (i - first) % 2 ? " w" : "", at,
-                bottom + 22);
-        put_number(out, (double)i * x->step, x);
-        fputs("</text>\n", out);
-    }
+    if (chart->x_ticks)
+        put_wished_ticks(out, chart, x, bottom);
+    else
+        put_round_ticks(out, x, bottom);
     fprintf(out, "<text class=\"m e\" x=\"%d\" y=\"%d\">", WIDTH - RIGHT, bottom + 22 + LINE);
-    put_all(out, chart->x_label);
+    chart_put_all(out, chart->x_label);
     fputs("</text>\n", out);
 }
 
@@ -477,13 +391,29 @@ static void put_line(FILE *out, const struct cli_chart_series *series, size_t lo
         fputs("\"/>\n", out);
 }
 
+static void put_dots(FILE *out, const struct cli_chart_series *series, size_t look,
+                     const struct scale *x, const struct scale *y, int top)
+{
+    bool is_empty = true;
+    for (size_t i = 0; i < series->count; i++) {
+        if (!is_point(series, i))
+            continue;
+        if (is_empty)
+            fprintf(out, "<path class=\"d h%zu\" d=\"", look % HUES);
+        is_empty = false;
+        fprintf(out, "M%.1f %.1fh0", place_x(x, series->x[i]), place_y(y, series->y[i], top));
+    }
+    if (!is_empty)
+        fputs("\"/>\n", out);
+}
+
 /* Names with a piece of their line, in columns as wide as the longest needs. Moves *y below.
  * out NULL: only that. */
 static void put_legend(FILE *out, const struct cli_chart *chart, const size_t *looks, int *y)
 {
     size_t longest = 1;
     for (size_t s = 0; s < chart->series_count; s++)
-        longest = weir_max_u64(longest, count_characters(chart->series[s].name));
+        longest = weir_max_u64(longest, chart_characters(chart->series[s].name));
     longest = weir_min_u64(longest, NAME_MAX);
     int width = 44 + (int)longest * LETTER;
     int columns = (WIDTH - LEFT) / width > 0 ? (WIDTH - LEFT) / width : 1;
@@ -493,39 +423,49 @@ static void put_legend(FILE *out, const struct cli_chart *chart, const size_t *l
         fputs("<path ", out);
         put_look(out, &chart->series[s], looks[s]);
         fprintf(out, " d=\"M%d %dh24\"/><text x=\"%d\" y=\"%d\">", left, line - 5, left + 32, line);
-        put_text(out, chart->series[s].name, NAME_MAX);
+        chart_put_text(out, chart->series[s].name, NAME_MAX);
         fputs("</text>\n", out);
     }
     *y += (int)((chart->series_count + (size_t)columns - 1) / (size_t)columns) * LINE;
 }
 
-/* Moves *y below it. out NULL: only that. */
-static void put_chart(FILE *out, const struct cli_chart *chart, const size_t *looks, int *y)
+/* The lines of a chart and their legend. Moves *y below them. out NULL: only that. */
+static void put_plot(FILE *out, const struct cli_chart *chart, const size_t *looks, int *y)
 {
     struct scale x_scale =
         scale_of(range_of(chart->series, chart->series_count, false), TICKS_X, false);
     struct range y_range = range_of(chart->series, chart->series_count, true);
     struct scale y_scale = scale_of(y_range, TICKS_Y, true);
-    put_wrapped(out, chart->title, "c", (WIDTH - 32) / 12, y);
-    if (out)
-        fprintf(out, "<text class=\"m\" x=\"%d\" y=\"%d\">", 16, *y);
-    if (out) {
-        put_all(out, chart->y_label);
-        fputs("</text>\n", out);
-    }
     int top = *y + 18;
+    x_scale.is_log = chart->is_x_log && x_scale.range.low > 0;
     if (out) {
         put_grid(out, chart, &x_scale, &y_scale, top);
-        for (size_t s = 0; s < chart->series_count; s++)
+        for (size_t s = 0; s < chart->series_count; s++) {
             put_line(out, &chart->series[s], looks[s], &x_scale, &y_scale, top);
+            if (chart->series[s].has_dots)
+                put_dots(out, &chart->series[s], looks[s], &x_scale, &y_scale, top);
+        }
         if (y_range.low > y_range.high)
             fprintf(out, "<text class=\"m n\" x=\"%d\" y=\"%d\">no data</text>\n",
                     (LEFT + WIDTH - RIGHT) / 2, top + PLOT_HEIGHT / 2);
     }
     *y = top + PLOT_HEIGHT + 22 + 2 * LINE + 4;
     put_legend(out, chart, looks, y);
+}
+
+/* Moves *y below it. out NULL: only that. */
+static void put_chart(FILE *out, const struct cli_chart *chart, const size_t *looks, int *y)
+{
+    chart_put_wrapped(out, chart->title, "c", HEAD_EM, y);
+    chart_put_wrapped(out, chart->y_label, "m", TEXT_EM, y);
+    *y -= LINE; /* what follows keeps its own distance */
+    if (chart->bars)
+        chart_put_bars(out, chart, y);
+    else
+        put_plot(out, chart, looks, y);
+    *y += chart->note ? 6 : 0;
     if (chart->note)
-        put_wrapped(out, chart->note, "m", (WIDTH - 32) / LETTER, y);
+        chart_put_wrapped(out, chart->note, "m", TEXT_EM, y);
     *y += LINE;
 }
 
@@ -536,17 +476,22 @@ static void put_description(FILE *out, const struct cli_chart *charts, size_t co
 {
     fputs("<desc id=\"weir-chart-desc\">", out);
     for (size_t c = 0; c < count; c++) {
-        put_all(out, charts[c].title);
+        chart_put_all(out, charts[c].title);
         fputs(" (", out);
-        put_all(out, charts[c].y_label);
+        chart_put_all(out, charts[c].y_label);
+        if (charts[c].bars) {
+            fputs("):", out);
+            chart_describe_bars(out, &charts[c]);
+            continue;
+        }
         fputs(" over ", out);
-        put_all(out, charts[c].x_label);
+        chart_put_all(out, charts[c].x_label);
         fputs("):", out);
         for (size_t s = 0; s < charts[c].series_count; s++) {
             const struct cli_chart_series *series = &charts[c].series[s];
             struct range range = range_of(series, 1, true);
             fputs(s ? ", " : " ", out);
-            put_text(out, series->name, NAME_MAX);
+            chart_put_text(out, series->name, NAME_MAX);
             if (range.low > range.high)
                 fputs(" without data", out);
             else
@@ -557,10 +502,14 @@ static void put_description(FILE *out, const struct cli_chart *charts, size_t co
     fputs("</desc>\n", out);
 }
 
-static void put_charts(FILE *out, const char *title, const struct cli_chart *charts, size_t count,
-                       const size_t *looks, int *y)
+/* title: NULL: none. */
+static void put_charts(FILE *out, const char *title, const char *facts,
+                       const struct cli_chart *charts, size_t count, const size_t *looks, int *y)
 {
-    put_wrapped(out, title, "t", (WIDTH - 32) / 14, y);
+    if (title)
+        chart_put_wrapped(out, title, "t", TITLE_EM, y);
+    if (facts)
+        chart_put_wrapped(out, facts, "m", TEXT_EM, y);
     *y += 12;
     for (size_t c = 0; c < count; c++) {
         put_chart(out, &charts[c], looks, y);
@@ -568,27 +517,30 @@ static void put_charts(FILE *out, const char *title, const struct cli_chart *cha
     }
 }
 
-bool cli_chart_write(FILE *out, const char *title, const struct cli_chart *charts, size_t count)
+bool cli_chart_write(FILE *out, const char *title, const char *facts, bool is_in_page,
+                     const struct cli_chart *charts, size_t count)
 {
     enum { TOP = 36 };
+    const char *head = is_in_page ? NULL : title;
     size_t *looks = find_looks(charts, count);
     if (!looks) {
         errno = ENOMEM;
         return false;
     }
     int height = TOP, y = TOP;
-    put_charts(NULL, title, charts, count, looks, &height);
+    put_charts(NULL, head, facts, charts, count, looks, &height);
     fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"weir-chart\" role=\"img\" "
+            CLI_CHART_BEGIN
+            " role=\"img\" "
             "aria-labelledby=\"weir-chart-title weir-chart-desc\" width=\"%d\" height=\"%d\" "
             "viewBox=\"0 0 %d %d\">\n<title id=\"weir-chart-title\">",
             WIDTH, height, WIDTH, height);
-    put_all(out, title);
+    chart_put_all(out, title);
     fputs("</title>\n", out);
     put_description(out, charts, count);
     put_style(out);
     fprintf(out, "<rect class=\"p\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", WIDTH, height);
-    put_charts(out, title, charts, count, looks, &y);
+    put_charts(out, head, facts, charts, count, looks, &y);
     fputs("</svg>\n", out);
     free(looks);
     return fflush(out) == 0 && !ferror(out);

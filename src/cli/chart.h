@@ -1,4 +1,4 @@
-/* chart: line and step charts as one SVG that needs nothing else.
+/* chart: line, step and bar charts as one SVG that needs nothing else.
  *
  * The charts stand below each other, as wide as each other. Colours are told apart by the
  * colour-blind and, from the seventh series on, by dashes too; a name that several charts of the
@@ -22,6 +22,16 @@ struct cli_chart_series {
     size_t count;
     bool is_dashed; /* a limit or a bound: dashed whatever its place */
     bool is_step;   /* a value holds until the next point */
+    bool has_dots;  /* each point was measured, and shows as one */
+};
+
+/* One bar, from 0 to the value, in a chart of bars. */
+struct cli_chart_bar {
+    const char *group; /* bars of one group follow each other below its name */
+    const char *name;  /* bars of one name look the same */
+    double value;      /* NaN: there is none, and it says so */
+    double high;       /* a thin line reaches on to here; NaN: none */
+    bool is_striped;   /* has the colour of the bar before it instead of its name's, in stripes */
 };
 
 struct cli_chart {
@@ -29,12 +39,27 @@ struct cli_chart {
     const char *x_label, *y_label;
     const struct cli_chart_series *series;
     size_t series_count;
+    const double *x_ticks; /* the values of x that are labelled, rising; NULL: round ones */
+    size_t x_ticks_count;
+    bool is_x_log; /* twice as much is everywhere the same way; every x above 0 */
+    /* Bars instead of series: NULL: none. */
+    const struct cli_chart_bar *bars;
+    size_t bars_count;
+    const char *high_name; /* of bars: what `high` is, as in "p95" */
 };
 
-/* Writes the picture and flushes out. title: for the head of the picture and for screen readers,
- * which are also told the range of every series.
+/* The beginning of every picture, by which one is known again. */
+#define CLI_CHART_BEGIN "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"weir-chart\""
+
+/* Writes the picture and flushes out.
+ *
+ * title  for the head of the picture and for screen readers, which are also told the range of every
+ *        series and the value of every bar
+ * facts  below it: what was measured, when and how; NULL: nothing
+ * is_in_page  the title is not drawn: the page around it has it
+ *
  * Fails: false, errno says why; part of it may have been written. */
-WEIR_MUST_USE bool cli_chart_write(FILE *out, const char *title, const struct cli_chart *charts,
-                                   size_t count);
+WEIR_MUST_USE bool cli_chart_write(FILE *out, const char *title, const char *facts, bool is_in_page,
+                                   const struct cli_chart *charts, size_t count);
 
 #endif

@@ -85,7 +85,8 @@ static bool write_file(const struct cli_chart *charts, size_t count, const char 
     FILE *out = is_stdout ? stdout : fopen(path, "w");
     if (!out)
         return false;
-    bool ok = cli_chart_write(out, "weir fair: service over time beside ideal", charts, count);
+    bool ok = cli_chart_write(out, "weir fair: service over time beside ideal", NULL, false, charts,
+                              count);
     int error = errno;
     if (!is_stdout && fclose(out) != 0 && ok) {
         error = errno;

@@ -196,7 +196,7 @@ static bool write_picture(const struct picture *p, uint64_t seed, FILE *out)
         if (all[c].series_count > 0)
             charts[charts_count++] = all[c];
     charts[charts_count - 1].note = lab_note; /* work and what was in flight are always there */
-    return cli_chart_write(out, title, charts, charts_count);
+    return cli_chart_write(out, title, NULL, false, charts, charts_count);
 }
 
 int lab_show_svg(const struct lab_setup *setup, const struct lab_run *run, const char *path)

@@ -415,11 +415,11 @@ static void say_plan(const struct replay_plan *plan)
 {
     char target[WEIR_ENDPOINT_TEXT_BYTES], amount[3][CLI_AMOUNT_BYTES];
     fprintf(stderr,
-            "weir replay: %s requests of %u tenant%s within %.1f s to %s, about %s prompt and %s "
+            "weir replay: %s request%s of %u tenant%s within %.1f s to %s, about %s prompt and %s "
             "output "
             "tokens\n",
-            cli_amount((int64_t)plan->count, amount[0]), plan->tenants_used,
-            plan->tenants_used == 1 ? "" : "s", (double)plan->span_ns / 1e9,
+            cli_amount((int64_t)plan->count, amount[0]), plan->count == 1 ? "" : "s",
+            plan->tenants_used, plan->tenants_used == 1 ? "" : "s", (double)plan->span_ns / 1e9,
             weir_endpoint_text(&plan->endpoint, target),
             cli_amount((int64_t)plan->prompt_tok, amount[1]),
             cli_amount((int64_t)plan->output_tok, amount[2]));

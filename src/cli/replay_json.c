@@ -40,6 +40,7 @@ static json_t *reasons(const struct replay_outcome *o)
                                                     .end = r->end,
                                                     .status = r->status,
                                                     .from_gateway = r->from_gateway};
+        bool has_hint = r->hint_max_ns > 0 && !cli_is_never(r->hint_max_ns);
         bool is_refused = weir_playback_kind(&sample) == WEIR_PLAYBACK_REFUSED;
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:I, s:o}", "tenant",
@@ -48,7 +49,7 @@ static json_t *reasons(const struct replay_outcome *o)
                             weir_load_end_name((enum weir_load_end)r->end), "status",
                             (int)r->status, "code", weir_playback_code(o->playback, r->code),
                             "by_gateway", (int)r->from_gateway, "count", (json_int_t)r->count,
-                            "hint_max_s", r->hint_max_ns ? seconds(r->hint_max_ns) : json_null()));
+                            "hint_max_s", has_hint ? seconds(r->hint_max_ns) : json_null()));
     }
     return list;
 }

@@ -24,12 +24,14 @@ void replay_distortion(const struct replay_outcome *o, char text[static REPLAY_T
     const struct weir_playback_figures *all = replay_all(o);
     size_t used = 0;
     text[0] = '\0';
+    char held[CLI_AMOUNT_BYTES], count[CLI_AMOUNT_BYTES];
     if (o->view.held > 0)
         used = (size_t)snprintf(text, REPLAY_TEXT_BYTES,
-                                "%zu of %zu requests had to wait because %u were under way "
+                                "%s of %s requests had to wait because %u were under way "
                                 "already: the figures measure that "
                                 "cap as well as the endpoint. Raise --max-in-flight.",
-                                o->view.held, o->plan->count, o->wish->in_flight_max);
+                                cli_amount((int64_t)o->view.held, held),
+                                cli_amount((int64_t)o->plan->count, count), o->wish->in_flight_max);
     /* A delay that shows: above a millisecond, and above a fiftieth of what was measured. */
     if (all->lag.count > 0 && all->lag.p99_ns > WEIR_NS_PER_MS &&
         all->lag.p99_ns > all->latency.p50_ns / 50)
@@ -144,12 +146,13 @@ static bool show_reasons(const struct replay_outcome *o)
     size_t shown = (size_t)weir_min_u64(o->reasons_count, REASONS_SHOWN);
     for (size_t i = 0; i < shown; i++) {
         const struct weir_playback_reason *r = &o->reasons[i];
+        char wait[CLI_AMOUNT_BYTES];
         cli_table_add(&table, replay_tenant_name(o->plan, r->tenant));
         cli_table_add_amount(&table, (int64_t)r->count, NULL);
         cli_table_add_amount(&table, r->status ? r->status : -1, "-");
         cli_table_add(&table, reason_text(o, r));
         cli_table_add(&table, r->from_gateway ? "weir" : r->status ? "the endpoint" : "-");
-        put_time(&table, r->hint_max_ns > 0, r->hint_max_ns);
+        cli_table_add(&table, r->hint_max_ns ? cli_wait(r->hint_max_ns, wait) : "-");
     }
     if (shown == 0)
         return true;
@@ -169,9 +172,10 @@ static void show_head(const struct replay_outcome *o)
            weir_endpoint_text(&o->plan->endpoint, target));
     printf("%s, %.1f s", replay_date(o->began_us, date), (double)o->view.now_ns / 1e9);
     printf("; %s of", cli_amount((int64_t)o->view.begun, amount));
-    printf(" %s requests sent, at most %u at once, %llu connections\n",
-           cli_amount((int64_t)o->plan->count, amount), o->view.in_flight_peak,
-           (unsigned long long)o->view.connects);
+    printf(" %s request%s sent, at most %u at once, %llu connection%s\n",
+           cli_amount((int64_t)o->plan->count, amount), o->plan->count == 1 ? "" : "s",
+           o->view.in_flight_peak, (unsigned long long)o->view.connects,
+           o->view.connects == 1 ? "" : "s");
     if (o->wish->note)
         printf("%s\n", o->wish->note);
     putchar('\n');

@@ -1,6 +1,7 @@
 #include "cli/replay.h"
 
 #include "cli/chart.h"
+#include "cli/text.h"
 #include "measure/percentile.h"
 
 #include <errno.h>
@@ -166,37 +167,49 @@ static bool fill(struct picture *p)
     return fits;
 }
 
+static void write_facts(const struct replay_outcome *o, char *out, size_t bytes)
+{
+    char target[WEIR_ENDPOINT_TEXT_BYTES], date[REPLAY_DATE_BYTES], text[REPLAY_TEXT_BYTES],
+        amount[2][CLI_AMOUNT_BYTES];
+    replay_distortion(o, text);
+    snprintf(out, bytes,
+             "To %.250s, %s, at %g times its speed, %.1f s: %s of %s requests sent. Times count "
+             "from when each should have "
+             "left.%s%s%s%.300s",
+             weir_endpoint_text(&o->plan->endpoint, target), replay_date(o->began_us, date),
+             o->wish->speed_permille / 1000.0, (double)o->view.now_ns / 1e9,
+             cli_amount((int64_t)o->view.begun, amount[0]),
+             cli_amount((int64_t)o->plan->count, amount[1]), *text ? " " : "", text,
+             o->wish->note ? " Note: " : "", o->wish->note ? o->wish->note : "");
+}
+
 static bool draw(const struct picture *p, FILE *out)
 {
-    char title[WEIR_ENDPOINT_TEXT_BYTES + 400], target[WEIR_ENDPOINT_TEXT_BYTES],
-        date[REPLAY_DATE_BYTES];
-    char note[REPLAY_TEXT_BYTES + 400], distortion[REPLAY_TEXT_BYTES], tenants_note[100] = "";
+    char title[150], facts[1500], tenants_note[100] = "";
     const char *slash = strrchr(p->o->wish->trace, '/'), *x = "seconds since the start";
-    replay_distortion(p->o, distortion);
-    snprintf(title, sizeof title, "%.100s at %g times its speed to %s",
-             slash ? slash + 1 : p->o->wish->trace, p->o->wish->speed_permille / 1000.0,
-             weir_endpoint_text(&p->o->plan->endpoint, target));
-    snprintf(
-        note, sizeof note, "%s. Times count from when each request should have left. %s %.300s",
-        replay_date(p->o->began_us, date), distortion, p->o->wish->note ? p->o->wish->note : "");
+    snprintf(title, sizeof title, "weir replay of %.100s", slash ? slash + 1 : p->o->wish->trace);
+    write_facts(p->o, facts, sizeof facts);
     if (p->o->plan->tenants_used > TENANTS_SHOWN)
         snprintf(tenants_note, sizeof tenants_note, "The %d of %u tenants with the most requests.",
                  TENANTS_SHOWN, p->o->plan->tenants_used);
-    const struct cli_chart all[CHARTS] = {
-        [RATES] = {"Requests sent, when they were due, and ended", NULL, x, "a second",
-                   p->series[RATES], p->counts[RATES]},
-        [LATENCY] = {"Answers of all tenants: how long they took", NULL, x, "seconds",
-                     p->series[LATENCY], p->counts[LATENCY]},
-        [TENANTS] = {"Latency p95 of each tenant", *tenants_note ? tenants_note : NULL, x,
-                     "seconds", p->series[TENANTS], p->counts[TENANTS]},
-        [IN_FLIGHT] = {"Requests under way", note, x, "requests", p->series[IN_FLIGHT],
-                       p->counts[IN_FLIGHT]}};
+    const struct {
+        const char *title, *note, *unit;
+    } heads[CHARTS] = {
+        [RATES] = {"Requests sent, when they were due, and ended", NULL, "requests a second"},
+        [LATENCY] = {"Answers of all tenants: how long they took", NULL, "seconds"},
+        [TENANTS] = {"Latency p95 of each tenant", *tenants_note ? tenants_note : NULL, "seconds"},
+        [IN_FLIGHT] = {"Requests under way", NULL, "requests"}};
     struct cli_chart charts[CHARTS];
     size_t count = 0;
     for (int c = 0; c < CHARTS; c++)
-        if (all[c].series_count > 0)
-            charts[count++] = all[c];
-    return cli_chart_write(out, title, charts, count);
+        if (p->counts[c] > 0)
+            charts[count++] = (struct cli_chart){.title = heads[c].title,
+                                                 .note = heads[c].note,
+                                                 .x_label = x,
+                                                 .y_label = heads[c].unit,
+                                                 .series = p->series[c],
+                                                 .series_count = p->counts[c]};
+    return cli_chart_write(out, title, facts, false, charts, count);
 }
 
 bool replay_draw(const struct replay_outcome *o, FILE *out)

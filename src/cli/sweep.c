@@ -28,7 +28,7 @@ static const struct cli_option sweep_options[] = {
     {"--errors", "PERCENT", "a level stops when more of its requests go wrong (10)", NULL},
     {"--timeout", "TIME", "until an answer begins, and without a byte of it (120s)", NULL},
     {"--note", "TEXT", "kept with the result: limits that you read elsewhere", NULL},
-    {"--against", "FILE", "compare with what --json printed then", NULL},
+    {"--against", "FILE", "compare with what --json printed then, of the same kind", NULL},
     {"--json", NULL, "print JSON", NULL},
     {"--csv", "FILE", "write the levels or clients as CSV, too (-: print it instead)", NULL},
     {"--svg", "FILE", "write a picture, too (-: print it instead)", NULL},
@@ -278,8 +278,6 @@ static bool read_plan(const struct cli_args *args, struct sweep_plan *plan)
         !read_levels(levels, plan) ||
         !read_clients(flag_value(args, "--clients"), levels != NULL, plan))
         return false;
-    if (plan->clients_count > 0 && flag_value(args, "--against"))
-        return wrong("--against compares levels, not clients");
     plan->requests = (uint32_t)requests;
     plan->warm_up = (uint32_t)warm_up;
     plan->bad_percent = (uint32_t)errors;
@@ -369,7 +367,7 @@ static int show_all(const struct cli_args *args, const struct sweep_plan *plan,
                *html = flag_value(args, "--html");
     bool done = true, has_any = sweep_has_any(result);
     if (flag_value(args, "--json"))
-        done = cli_print_json(sweep_json(plan, result));
+        done = cli_print_json(sweep_json(plan, result, against));
     else if (has_any && !is_dash(csv) && !is_dash(svg) && !is_dash(html))
         sweep_show(plan, result, against);
     fflush(stdout);
@@ -400,7 +398,7 @@ int cli_sweep(int argc, char **argv)
     if (parsed != CLI_GO)
         return parsed == CLI_DONE ? CLI_DONE_STATUS : CLI_USAGE_STATUS;
     const char *then = flag_value(&args, "--against");
-    if (read_plan(&args, &plan) && (!then || (against = sweep_read_json(then))) &&
+    if (read_plan(&args, &plan) && (!then || (against = sweep_read_json(then, &plan))) &&
         (flag_value(&args, "--dry-run") || check_outputs(&args))) {
         sweep_show_plan(&plan);
         if (flag_value(&args, "--dry-run"))

@@ -2,8 +2,8 @@
  *
  *   sweep.c       flags -> struct sweep_plan
  *   sweep_run.c   plan -> struct sweep_result, with the line of progress
- *   sweep_show.c  the table and what follows from it; sweep_json.c: JSON and CSV, and an older
- *                 JSON read again; sweep_draw.c: the picture, alone or in a page
+ *   sweep_show.c  the table and what follows from it; sweep_json.c: JSON and CSV; sweep_draw.c: the
+ *                 picture, alone or in a page; sweep_against.c: an older JSON beside this one
  *
  * Thread: main. */
 #ifndef WEIR_CLI_SWEEP_H
@@ -100,10 +100,28 @@ void sweep_show_plan(const struct sweep_plan *plan);
 void sweep_show(const struct sweep_plan *plan, const struct sweep_result *result,
                 const json_t *against);
 
-/* NULL: out of memory. Owned by the caller. */
-json_t *sweep_json(const struct sweep_plan *plan, const struct sweep_result *result);
-/* Reads what --json once printed. NULL: said on stderr. Owned by the caller. */
-json_t *sweep_read_json(const char *path);
+/* against: an older result or NULL, as below. NULL: out of memory. Owned by the caller. */
+json_t *sweep_json(const struct sweep_plan *plan, const struct sweep_result *result,
+                   const json_t *against);
+/* Reads what --json once printed for the same kind of sweep: of levels, or of clients. NULL: said on
+ * stderr. Owned by the caller. */
+json_t *sweep_read_json(const char *path, const struct sweep_plan *plan);
+/* What two results of one kind have in common, side by side: docs/sweep.md, "Then and now". NULL: out
+ * of memory. Owned by the caller. */
+json_t *sweep_compare(const json_t *then, const json_t *now);
+/* The same as tables. */
+void sweep_show_against(const struct sweep_plan *plan, const struct sweep_result *result,
+                        const json_t *then);
+/* The client of that name in a result; NULL: none (also of NULL). */
+const json_t *sweep_old_client(const json_t *then, const char *name);
+bool sweep_is_same_payload(const struct sweep_plan *plan, const json_t *then);
+/* A member that is a number; NaN: it is not there, or null. */
+double sweep_number(const json_t *object, const char *name);
+/* How a file of each kind begins, by which an older one is known again; a picture: chart.h. */
+#define SWEEP_CSV_BEGIN "begun,host,payload_sha256,client,run,in_flight,"
+#define SWEEP_PAGE_BEGIN                                                                           \
+    "<!doctype html>\n<html lang=en><meta charset=utf-8>\n"                                        \
+    "<meta name=viewport content='width=device-width'>\n<title>weir sweep of "
 /* Each false with errno: not written. */
 WEIR_MUST_USE bool sweep_write_csv(const struct sweep_plan *plan, const struct sweep_result *result,
                                    FILE *out);

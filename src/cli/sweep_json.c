@@ -12,6 +12,16 @@ static json_t *number_or_null(bool is_known, double value)
     return is_known ? json_real(value) : json_null();
 }
 
+static bool has_hint(const struct weir_sweep_figures *f, uint64_t hint_ns)
+{
+    return f->hints > 0 && !cli_is_never(hint_ns);
+}
+
+static json_t *hint_or_null(const struct weir_sweep_figures *f, uint64_t hint_ns)
+{
+    return number_or_null(has_hint(f, hint_ns), (double)hint_ns / 1e9);
+}
+
 static void put_times(json_t *to, const char *prefix, const struct weir_sweep_times *times)
 {
     const struct {
@@ -50,10 +60,8 @@ static json_t *figures_json(const struct weir_sweep_figures *f)
     json_object_set_new(to, "input_tokens", json_integer((json_int_t)f->input_tok));
     json_object_set_new(to, "output_tokens", json_integer((json_int_t)f->output_tok));
     json_object_set_new(to, "hints", json_integer((json_int_t)f->hints));
-    json_object_set_new(to, "hint_min_s",
-                        number_or_null(f->hints > 0, (double)f->hint_min_ns / 1e9));
-    json_object_set_new(to, "hint_max_s",
-                        number_or_null(f->hints > 0, (double)f->hint_max_ns / 1e9));
+    json_object_set_new(to, "hint_min_s", hint_or_null(f, f->hint_min_ns));
+    json_object_set_new(to, "hint_max_s", hint_or_null(f, f->hint_max_ns));
     json_object_set_new(to, "refused_by_weir", json_integer((json_int_t)f->from_gateway));
     json_object_set_new(to, "took_s", json_real((double)f->took_ns / 1e9));
     return to;
@@ -89,7 +97,7 @@ static json_t *clients_json(const struct sweep_plan *plan, const struct sweep_re
     for (uint32_t i = 0; i < plan->clients_count; i++) {
         const struct weir_verdict_share *s = &r->verdict.shares[i];
         json_t *client = json_pack(
-            "{s:s, s:I, s:s?, s:o, s:o, s:o, s:o, s:f}", "name", plan->clients[i].name, "in_flight",
+            "{s:s, s:I, s:s?, s:o, s:o, s:o, s:o}", "name", plan->clients[i].name, "in_flight",
             (json_int_t)plan->clients[i].part.in_flight, "key_env",
             plan->keys_count ? plan->key_names[plan->clients[i].part.key_index] : NULL, "alone",
             figures_json(&r->alone[i]), "together", figures_json(&r->together[i]), "fair_per_s",
@@ -118,7 +126,28 @@ static json_t *verdict_json(const struct sweep_plan *plan, const struct sweep_re
         caps[v->caps], "text", sweep_verdict_text(plan, r, text, sizeof text));
 }
 
-json_t *sweep_json(const struct sweep_plan *plan, const struct sweep_result *r)
+/* Of levels or of clients. */
+static void put_runs(json_t *all, const struct sweep_plan *plan, const struct sweep_result *r)
+{
+    if (plan->clients_count > 0) {
+        json_object_set_new(all, "one_at_a_time", figures_json(&r->light));
+        json_object_set_new(all, "clients", clients_json(plan, r));
+        json_object_set_new(all, "all_together", figures_json(&r->together[plan->clients_count]));
+        json_object_set_new(all, "verdict", r->has_clients ? verdict_json(plan, r) : json_null());
+        return;
+    }
+    json_t *levels = json_array();
+    for (uint32_t i = 0; i < r->levels_count; i++) {
+        json_t *level = figures_json(&r->levels[i].figures);
+        json_object_set_new(level, "planned", json_integer((json_int_t)r->levels[i].planned));
+        json_array_append_new(levels, level);
+    }
+    json_object_set_new(all, "levels", levels);
+    json_object_set_new(all, "knee", knee_json(r));
+}
+
+json_t *sweep_json(const struct sweep_plan *plan, const struct sweep_result *r,
+                   const json_t *against)
 {
     char begun[SWEEP_WHEN_BYTES], ended[SWEEP_WHEN_BYTES];
     json_t *payload = json_pack(
@@ -140,58 +169,13 @@ json_t *sweep_json(const struct sweep_plan *plan, const struct sweep_result *r)
         (double)r->turn_max_ns / 1e6);
     if (!all)
         return NULL;
-    if (plan->clients_count > 0) {
-        json_object_set_new(all, "one_at_a_time", figures_json(&r->light));
-        json_object_set_new(all, "clients", clients_json(plan, r));
-        json_object_set_new(all, "all_together", figures_json(&r->together[plan->clients_count]));
-        json_object_set_new(all, "verdict", r->has_clients ? verdict_json(plan, r) : json_null());
-        return all;
-    }
-    json_t *levels = json_array();
-    for (uint32_t i = 0; i < r->levels_count; i++) {
-        json_t *level = figures_json(&r->levels[i].figures);
-        json_object_set_new(level, "planned", json_integer((json_int_t)r->levels[i].planned));
-        json_array_append_new(levels, level);
-    }
-    json_object_set_new(all, "levels", levels);
-    json_object_set_new(all, "knee", knee_json(r));
-    return all;
-}
-
-json_t *sweep_read_json(const char *path)
-{
-    json_error_t error;
-    json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!all) {
-        if (error.line > 0)
-            fprintf(stderr, "weir sweep: --against %s: line %d: %s\n", path, error.line,
-                    error.text);
-        else
-            fprintf(stderr, "weir sweep: --against %s: %s\n", path, error.text);
-    } else if (strcmp(cli_json_text(all, "kind"), "weir sweep") != 0 ||
-               !json_is_array(json_object_get(all, "levels"))) {
-        fprintf(stderr,
-                "weir sweep: --against %s: this is not what `weir sweep URL --json` prints for "
-                "levels\n",
-                path);
-        json_decref(all);
-        all = NULL;
-    }
+    put_runs(all, plan, r);
+    if (against)
+        json_object_set_new(all, "against", sweep_compare(against, all));
     return all;
 }
 
 /* ---- CSV ---- */
-
-static void put_csv_text(FILE *out, const char *text)
-{
-    putc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            putc('"', out);
-        putc(*text, out);
-    }
-    putc('"', out);
-}
 
 static void put_csv_ms(FILE *out, const struct weir_sweep_times *times, uint64_t ns)
 {
@@ -209,9 +193,9 @@ static void put_csv_row(const struct sweep_plan *plan, const struct sweep_result
     if (f->sent == 0)
         return;
     fprintf(out, "%s,", sweep_when(r->begun_unix_s, when));
-    put_csv_text(out, plan->endpoint.host);
+    cli_put_csv(out, plan->endpoint.host);
     fprintf(out, ",%s,", plan->digest);
-    put_csv_text(out, client);
+    cli_put_csv(out, client);
     fprintf(out, ",%s,%u,%llu,%llu,%llu", run, f->in_flight, (unsigned long long)f->sent,
             (unsigned long long)f->ended[WEIR_LOAD_OK], (unsigned long long)f->measured);
     for (size_t i = 0; i < WEIR_COUNT(times); i++) {
@@ -221,18 +205,19 @@ static void put_csv_row(const struct sweep_plan *plan, const struct sweep_result
     }
     fprintf(out, ",%.4f,%.4f,%llu,", f->per_s, f->output_tok_per_s,
             (unsigned long long)f->ended[WEIR_LOAD_429]);
-    if (f->hints > 0)
+    if (has_hint(f, f->hint_max_ns))
         fprintf(out, "%.3f", (double)f->hint_max_ns / 1e9);
     putc(',', out);
-    put_csv_text(out, sweep_errors(f, errors, sizeof errors));
+    cli_put_csv(out, sweep_errors(f, errors, sizeof errors));
     putc(',', out);
-    put_csv_text(out, plan->note ? plan->note : "");
+    cli_put_csv(out, plan->note ? plan->note : "");
     putc('\n', out);
 }
 
 bool sweep_write_csv(const struct sweep_plan *plan, const struct sweep_result *r, FILE *out)
 {
-    fputs("begun,host,payload_sha256,client,run,in_flight,sent,ok,measured,p50_ms,p95_ms,p99_ms,"
+    fputs(SWEEP_CSV_BEGIN
+          "sent,ok,measured,p50_ms,p95_ms,p99_ms,"
           "ttft_p50_ms,ttft_p95_ms,ttft_p99_ms,per_token_p50_ms,per_token_p95_ms,per_token_p99_ms,"
           "requests_per_s,output_tokens_per_s,refused_429,hint_max_s,not_ok,note\n",
           out);

@@ -101,6 +101,7 @@ static bool run_one(struct progress *p, const struct weir_sweep_part *parts, siz
                     uint32_t requests, struct weir_sweep_figures *figures)
 {
     struct sweep_result *r = p->result;
+    char wait[CLI_AMOUNT_BYTES];
     uint64_t asked_ns;
     memset(figures, 0, (parts_count + 1) * sizeof *figures);
     if (!weir_sweep_rest(sweep_at_hand, &asked_ns)) {
@@ -108,13 +109,13 @@ static bool run_one(struct progress *p, const struct weir_sweep_part *parts, siz
         r->is_limit = asked_ns != 0;
         if (asked_ns == 0)
             say_stop(r, p->what, WEIR_SWEEP_STOPPED, figures);
-        else if (asked_ns == WEIR_NEVER_NS)
+        else if (cli_is_never(asked_ns))
             snprintf(r->stop, sizeof r->stop,
                      "stopped before %s: the endpoint said that repeating cannot help", p->what);
         else
             snprintf(r->stop, sizeof r->stop,
-                     "stopped before %s: the endpoint asked to come again in %.0f s", p->what,
-                     (double)asked_ns / 1e9);
+                     "stopped before %s: the endpoint asked to come again in %s", p->what,
+                     cli_wait(asked_ns, wait));
         return false;
     }
     enum weir_sweep_end end = weir_sweep_run(sweep_at_hand, parts, parts_count, requests, figures);
@@ -137,10 +138,10 @@ static bool run_warm_up(struct progress *p)
         is_well = true;
     } else if (r->end == WEIR_SWEEP_BUDGET) {
         const struct weir_sweep_figures *f = &r->warm_up[1];
-        char hint[64] = "";
-        if (f->hints > 0 && f->hint_max_ns < 366 * 86400 * WEIR_NS_PER_S)
-            snprintf(hint, sizeof hint, "; the endpoint asked to come again in %.3g s",
-                     (double)f->hint_max_ns / 1e9);
+        char hint[96] = "", wait[CLI_AMOUNT_BYTES];
+        if (f->hints > 0 && !cli_is_never(f->hint_max_ns))
+            snprintf(hint, sizeof hint, "; the endpoint asked to come again in %s",
+                     cli_wait(f->hint_max_ns, wait));
         snprintf(r->stop, sizeof r->stop,
                  "nothing was measured: the first request, to warm up, already failed%s", hint);
     }

@@ -41,6 +41,8 @@ void sweep_show_plan(const struct sweep_plan *plan)
     if (plan->clients_count > 0)
         fprintf(stderr, ", %u one at a time, then %u clients alone and together)",
                 SWEEP_LIGHT_REQUESTS, plan->clients_count);
+    else if (plan->levels_count == 1)
+        fprintf(stderr, ", then %u in flight)", plan->levels[0]);
     else
         fprintf(stderr, ", then %u levels from %u to %u in flight)", plan->levels_count,
                 plan->levels[0], plan->levels[plan->levels_count - 1]);
@@ -103,17 +105,22 @@ static void add_figures(struct cli_table *t, const struct weir_sweep_figures *f)
 
 static void show_hints(const struct weir_sweep_figures *f, const char *where)
 {
+    char least[CLI_AMOUNT_BYTES], most[CLI_AMOUNT_BYTES];
     if (f->ended[WEIR_LOAD_429] == 0)
         return;
     printf("%s: %llu refused with 429", where, (unsigned long long)f->ended[WEIR_LOAD_429]);
     if (*f->code)
         printf(" (%s)", f->code);
-    if (f->hints > 0 && f->hint_min_ns == f->hint_max_ns)
-        printf(", %llu said when to come again: after %.3g s", (unsigned long long)f->hints,
-               (double)f->hint_max_ns / 1e9);
+    cli_wait(f->hint_min_ns, least);
+    cli_wait(f->hint_max_ns, most);
+    if (f->hints > 0 && cli_is_never(f->hint_min_ns))
+        printf(", %llu said not to come again", (unsigned long long)f->hints);
     else if (f->hints > 0)
-        printf(", %llu said when to come again: after %.3g to %.3g s", (unsigned long long)f->hints,
-               (double)f->hint_min_ns / 1e9, (double)f->hint_max_ns / 1e9);
+        printf(", %llu said when to come again: after %s%s%s", (unsigned long long)f->hints, least,
+               f->hint_min_ns == f->hint_max_ns ? ""
+               : cli_is_never(f->hint_max_ns)   ? " or "
+                                                : " to ",
+               f->hint_min_ns == f->hint_max_ns ? "" : most);
     else
         printf(", none said when to come again");
     if (f->from_gateway > 0)
@@ -268,75 +275,15 @@ const char *sweep_verdict_text(const struct sweep_plan *plan, const struct sweep
             : "There is room for all, and nobody is held back.";
     snprintf(
         out, bytes,
-        "%s. All together take %.1f times as long as one request alone (overload from %u), "
+        "%s. All together take %.2f times as long as one request alone (overload from %u), "
         "%.1f %% were refused or failed (overload above %.0f %%). %s got %.3g/s of a fair share "
         "of %.3g/s, which is %.0f %% (unfairness below %.0f %%); its median time%s is "
-        "%.1f times that alone. %s",
+        "%.2f times that alone. %s",
         weir_verdict_name(v), v->times, WEIR_VERDICT_TIMES, v->failed * 100,
         WEIR_VERDICT_FAILED_PERMILLE / 10.0, plan->clients[v->worst].name, s->together_per_s,
         s->fair_per_s, s->share * 100, 100.0 / WEIR_VERDICT_TIMES,
         plan->is_stream ? " to the first token" : "", s->times, cure);
     return out;
-}
-
-/* ---- against an older one ---- */
-
-static const json_t *find_level(const json_t *levels, uint32_t in_flight)
-{
-    size_t i;
-    const json_t *level;
-    json_array_foreach(levels, i,
-                       level) if (cli_json_int(level, "in_flight") == in_flight) return level;
-    return NULL;
-}
-
-static double number(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static void add_change(struct cli_table *t, double then, double now)
-{
-    char cell[CELL_BYTES];
-    if (!(then > 0) || !(now > 0))
-        snprintf(cell, sizeof cell, "-");
-    else
-        snprintf(cell, sizeof cell, "%.4g > %.4g (%+.0f %%)", then, now, (now / then - 1) * 100);
-    cli_table_add(t, cell);
-}
-
-static void show_against(const struct sweep_plan *plan, const struct sweep_result *r,
-                         const json_t *old)
-{
-    struct cli_table t = {.titles = {"in flight", "p50 ms", "p95 ms", "TTFT p50", "req/s"},
-                          .right = {true, false, false, false, false},
-                          .columns = 5};
-    const json_t *levels = json_object_get(old, "levels"), *knee = json_object_get(old, "knee");
-    printf("\nAgainst %s at %s%s:\n", cli_json_text(old, "url"), cli_json_text(old, "begun"),
-           strcmp(cli_json_text(json_object_get(old, "payload"), "sha256"), plan->digest) == 0
-               ? ""
-               : " (with ANOTHER payload: prompt length moves latency more than anything)");
-    uint32_t common = 0;
-    for (uint32_t i = 0; i < r->levels_count; i++) {
-        const struct weir_sweep_figures *f = &r->levels[i].figures;
-        const json_t *level = find_level(levels, f->in_flight);
-        if (!level)
-            continue;
-        common++;
-        cli_table_add_amount(&t, f->in_flight, NULL);
-        add_change(&t, number(level, "p50_ms"), (double)f->whole.p50_ns / 1e6);
-        add_change(&t, number(level, "p95_ms"), (double)f->whole.p95_ns / 1e6);
-        add_change(&t, number(level, "ttft_p50_ms"), (double)f->first.p50_ns / 1e6);
-        add_change(&t, number(level, "requests_per_s"), f->per_s);
-    }
-    if (common == 0)
-        puts("no level in common.");
-    else
-        cli_table_print(&t, true);
-    if (json_is_object(knee))
-        printf("max_in_flight: then %lld, now %u\n", (long long)cli_json_int(knee, "max_in_flight"),
-               r->knee.max_in_flight);
 }
 
 /* ---- all of it ---- */
@@ -366,9 +313,9 @@ void sweep_show(const struct sweep_plan *plan, const struct sweep_result *r, con
     } else {
         show_levels(r);
         show_knee(r);
-        if (against)
-            show_against(plan, r, against);
     }
+    if (against)
+        sweep_show_against(plan, r, against);
     if (r->turn_max_ns > 5 * WEIR_NS_PER_MS)
         printf("\nThis machine was busy itself: single figures may be late by up to %.1f ms.\n",
                (double)r->turn_max_ns / 1e6);

@@ -39,6 +39,19 @@ const char *cli_span(int64_t seconds, char out[static CLI_AMOUNT_BYTES])
     return out;
 }
 
+const char *cli_wait(uint64_t wait_ns, char out[static CLI_AMOUNT_BYTES])
+{
+    if (cli_is_never(wait_ns))
+        snprintf(out, CLI_AMOUNT_BYTES, "never");
+    else if (wait_ns >= 3600 * WEIR_NS_PER_S)
+        cli_span((int64_t)(wait_ns / WEIR_NS_PER_S), out);
+    else if (wait_ns >= 100 * WEIR_NS_PER_S)
+        snprintf(out, CLI_AMOUNT_BYTES, "%.0f s", (double)wait_ns / 1e9);
+    else
+        snprintf(out, CLI_AMOUNT_BYTES, "%.3g s", (double)wait_ns / 1e9);
+    return out;
+}
+
 const char *cli_bytes(uint64_t bytes, char out[static CLI_AMOUNT_BYTES])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -14,6 +14,13 @@
 const char *cli_amount(int64_t amount, char out[static CLI_AMOUNT_BYTES]);
 /* Seconds as "3d 4h", "4h 12m", "12m 5s" or "5s". Returns out. */
 const char *cli_span(int64_t seconds, char out[static CLI_AMOUNT_BYTES]);
+/* Whether a hint is of a century or more: whoever sends it means that repeating is of no use. */
+static inline bool cli_is_never(uint64_t wait_ns)
+{
+    return wait_ns / WEIR_NS_PER_S >= UINT64_C(100) * 365 * 86400;
+}
+/* A time to wait as "0.25 s", "9 s", "2h 46m", or "never". Returns out. */
+const char *cli_wait(uint64_t wait_ns, char out[static CLI_AMOUNT_BYTES]);
 /* Bytes as "12.4 MiB". Returns out. */
 const char *cli_bytes(uint64_t bytes, char out[static CLI_AMOUNT_BYTES]);
 /* Microseconds as "0.42 ms". Returns out. */

@@ -53,7 +53,7 @@ static const struct {
     {"$W replay $T/traces/arena27.csv --speed 2.5" DRY, 0, "within 240.0 s"},
     {"$W replay $T/traces/arena27.csv --duration 10s" DRY, 0, "within 9."},
     {"$W replay $T/traces/arena27.csv --limit 7" DRY, 0, " 7 requests of"},
-    {"$W replay $T/traces/arena27.csv --limit 1" DRY, 0, " 1 requests of 1 tenant within 0.0 s"},
+    {"$W replay $T/traces/arena27.csv --limit 1" DRY, 0, " 1 request of 1 tenant within 0.0 s"},
     {"$W replay $T/traces/arena27.csv" DRY, 0, "all tenants are sent with the same key"},
     {"$W replay $T/traces/arena27.csv https://h/base/v1/messages --model m --dry-run 2>&1", 0,
      "to https://h/base/v1/messages, "},

@@ -59,7 +59,6 @@ static void usage__what_is_wrong__is_said_before_anything_is_sent(void **state)
         {"echo '{' > $D/bad.json; $W sweep http://h --payload $D/bad.json 2>&1", 2, "bad.json"},
         {"$W sweep http://h --payload $D/bad.json --model m 2>&1", 2, "--payload has its own"},
         {"$W sweep http://h --model m --against $D/none.json 2>&1", 2, "none.json"},
-        {"$W sweep http://h --model m --clients a=1,b=2 --against x 2>&1", 2, "compares levels"},
         {"echo '{}' > $D/odd.json; $W sweep http://h --model m --against $D/odd.json 2>&1", 2,
          "this is not what"},
         {"$W sweep http://h --model m --html $D/none/x.html 2>&1", 2, "weir sweep: --html: "},
