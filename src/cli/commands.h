@@ -1,6 +1,6 @@
 /* commands: one function for each `weir COMMAND`. Each takes the arguments from the command's name
- * on and returns the exit status: 0 done, 1 the answer is no, 2 usage or refusal to start, 3
- * run-time fault, 130 a second signal. */
+ * on and returns the exit status: 0 done, 1 the answer is no or, after a first Ctrl-C, a partial
+ * one, 2 usage or refusal to start, 3 run-time fault, 130 a second signal. */
 #ifndef WEIR_CLI_COMMANDS_H
 #define WEIR_CLI_COMMANDS_H
 

@@ -60,8 +60,9 @@ static const struct cli_command fair_command = {
         "are scaled so that the smallest is 1. Totals after all is drained prove nothing: every\n"
         "order serves all of it. docs/bounds.md has the bounds and their proofs; fifo has none.\n"
         "Under --seeds Ctrl-C shows the worst of the runs so far.\n\n"
-        "Status 0: no bound is broken. 1: one is. 2: this cannot be run. Under --policy all,\n"
-        "drr-restarting is the counterexample and does not count.\n",
+        "Status 0: no bound is broken. 1: one is, or Ctrl-C came before all was run. 2: this\n"
+        "cannot be run. Under --policy all, drr-restarting is the counterexample and does not\n"
+        "count.\n",
     .options = fair_options,
     .options_count = WEIR_COUNT(fair_options),
     .words_max = 0,
@@ -254,7 +255,8 @@ static int report_all(const struct fair_report *report, const struct cli_args *a
     } else if (!prints_plot(args)) {
         fair_show(report);
     }
-    return fair_is_broken(report) ? CLI_NO_STATUS : CLI_DONE_STATUS;
+    bool is_partial = report->runs < report->setup->seeds;
+    return fair_is_broken(report) || is_partial ? CLI_NO_STATUS : CLI_DONE_STATUS;
 }
 
 int cli_fair(int argc, char **argv)

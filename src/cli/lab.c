@@ -55,7 +55,7 @@ static const struct cli_command lab_command = {
         "path=value[,path=value...] over the\nscenario named before them. The figures are "
         "calculated "
         "by a deterministic synthetic model, not\nmeasured. Status 2: the setup is impossible, and "
-        "why is said. Ctrl-C shows what there is so far.\n",
+        "why is said. Ctrl-C shows what there is so far; status 1.\n",
     .options = lab_options,
     .options_count = WEIR_COUNT(lab_options),
     .words_max = 3,
@@ -251,6 +251,8 @@ static int run_once(const struct wish *wish)
                                                                   value(wish, "--trace")))) &&
                       lab_run_seed(&run, &prepared.setup, wish->seed, prepared.setup.name, record);
         status = is_run ? show_run(wish, &prepared.setup, &run) : CLI_FAULT_STATUS;
+        if (status == CLI_DONE_STATUS && run.is_stopped)
+            status = CLI_NO_STATUS;
     }
     if (record && fclose(record) != 0) {
         fprintf(stderr, "weir lab: %s cannot be written: %s\n", wish->record, strerror(errno));
@@ -270,9 +272,9 @@ struct batch_run {
 };
 
 /* Runs the seeds of one setup or of two, seed by seed, so that what there is when the user has had
- * enough is of both: then fewer. */
-static bool run_batches(const struct wish *wish, const struct batch_run *runs, uint32_t runs_count,
-                        uint32_t *seeds_done)
+ * enough is of both: then fewer, and the status says so. With none there is nothing to show. */
+static int run_batches(const struct wish *wish, const struct batch_run *runs, uint32_t runs_count,
+                       uint32_t *seeds_done)
 {
     struct lab_run run = {0};
     bool goes_on = true, done = true;
@@ -293,9 +295,20 @@ static bool run_batches(const struct wish *wish, const struct batch_run *runs, u
     }
     cli_progress_line("");
     lab_run_free(&run);
-    if (done && *seeds_done < wish->seeds)
-        fprintf(stderr, "weir lab: stopped after %u of %u seeds\n", *seeds_done, wish->seeds);
-    return done && *seeds_done > 0;
+    if (!done) {
+        *seeds_done = 0;
+        return CLI_FAULT_STATUS;
+    }
+    if (*seeds_done == wish->seeds)
+        return CLI_DONE_STATUS;
+    fprintf(stderr, "weir lab: stopped after %u of %u seeds\n", *seeds_done, wish->seeds);
+    return CLI_NO_STATUS;
+}
+
+/* Of a run and of showing it: what went wrong first in showing is the worse. */
+static int status_of(int run, int shown)
+{
+    return shown == CLI_DONE_STATUS ? run : shown;
 }
 
 static struct lab_batch to_batch(const struct wish *wish, const struct batch_run *run,
@@ -318,16 +331,17 @@ static int run_many(const struct wish *wish)
     struct prepared prepared;
     struct batch_run run = {.figures = make_room(wish->seeds)};
     const char *word = wish->args->words_count ? wish->args->words[0] : NULL;
-    uint32_t seeds_done;
+    uint32_t seeds_done = 0;
     int status = CLI_FAULT_STATUS;
     run.setup = &prepared.setup;
-    if (!prepare(wish, word, NULL, &prepared)) {
+    if (!prepare(wish, word, NULL, &prepared))
         status = CLI_USAGE_STATUS;
-    } else if (run.figures && run_batches(wish, &run, 1, &seeds_done)) {
+    else if (run.figures)
+        status = run_batches(wish, &run, 1, &seeds_done);
+    if (seeds_done > 0) {
         struct lab_batch batch = to_batch(wish, &run, seeds_done);
-        status = CLI_DONE_STATUS;
         if (wish->is_json)
-            status = lab_show_many_json(&batch);
+            status = status_of(status, lab_show_many_json(&batch));
         else if (wish->is_csv)
             lab_show_many_csv(&batch);
         else
@@ -349,7 +363,7 @@ static int run_policies(const struct wish *wish)
     struct batch_run runs[COUNT];
     struct lab_batch batches[COUNT];
     const char *word = wish->args->words_count ? wish->args->words[0] : NULL;
-    uint32_t seeds_done;
+    uint32_t seeds_done = 0;
     int status = CLI_USAGE_STATUS;
     bool is_right = true;
     memset(prepared, 0, sizeof prepared);
@@ -358,19 +372,17 @@ static int run_policies(const struct wish *wish)
         runs[i] = (struct batch_run){&prepared[i].setup, make_room(wish->seeds)};
         is_right = runs[i].figures && prepare(wish, word, policies[i], &prepared[i]);
     }
-    if (is_right) {
-        status = CLI_FAULT_STATUS;
-        if (run_batches(wish, runs, COUNT, &seeds_done)) {
-            for (int i = 0; i < COUNT; i++)
-                batches[i] = to_batch(wish, &runs[i], seeds_done);
-            status = CLI_DONE_STATUS;
-            if (wish->is_json)
-                status = lab_show_policies_json(batches, COUNT);
-            else if (wish->is_csv)
-                lab_show_policies_csv(batches, COUNT);
-            else
-                lab_show_policies_table(batches, COUNT);
-        }
+    if (is_right)
+        status = run_batches(wish, runs, COUNT, &seeds_done);
+    if (seeds_done > 0) {
+        for (int i = 0; i < COUNT; i++)
+            batches[i] = to_batch(wish, &runs[i], seeds_done);
+        if (wish->is_json)
+            status = status_of(status, lab_show_policies_json(batches, COUNT));
+        else if (wish->is_csv)
+            lab_show_policies_csv(batches, COUNT);
+        else
+            lab_show_policies_table(batches, COUNT);
     }
     for (int i = 0; i < COUNT; i++) {
         free(runs[i].figures);
@@ -432,18 +444,20 @@ static int run_difference(const struct wish *wish)
     struct sides sides;
     struct prepared prepared[2];
     struct batch_run runs[2] = {{.setup = &prepared[0].setup}, {.setup = &prepared[1].setup}};
-    uint32_t seeds_done;
+    uint32_t seeds_done = 0;
     int status = CLI_USAGE_STATUS;
     memset(prepared, 0, sizeof prepared);
     if (read_sides(wish->args, &sides) && prepare_side(wish, sides.base, sides.a, &prepared[0]) &&
         prepare_side(wish, sides.base, sides.b, &prepared[1])) {
         status = CLI_FAULT_STATUS;
         if ((runs[0].figures = make_room(wish->seeds)) &&
-            (runs[1].figures = make_room(wish->seeds)) && run_batches(wish, runs, 2, &seeds_done)) {
-            struct lab_batch a = to_batch(wish, &runs[0], seeds_done);
-            struct lab_batch b = to_batch(wish, &runs[1], seeds_done);
-            status = show_difference(wish, &a, &b);
-        }
+            (runs[1].figures = make_room(wish->seeds)))
+            status = run_batches(wish, runs, 2, &seeds_done);
+    }
+    if (seeds_done > 0) {
+        struct lab_batch a = to_batch(wish, &runs[0], seeds_done);
+        struct lab_batch b = to_batch(wish, &runs[1], seeds_done);
+        status = status_of(status, show_difference(wish, &a, &b));
     }
     for (int i = 0; i < 2; i++) {
         free(runs[i].figures);

@@ -49,8 +49,10 @@ static const struct cli_command sweep_command = {
     .help =
         "It sends real requests: how many, and of how many tokens, is said first. All have the\n"
         "same body. Hints of refusals are obeyed between levels. Status 0 measured (also when a\n"
-        "limit ended it), 3 when requests failed or nothing could be measured, 130 stopped by\n"
-        "Ctrl-C, which leaves what was measured so far. How figures are got: docs/sweep.md.\n",
+        "limit ended it), 1 stopped by Ctrl-C, which leaves what was measured so far, 2 nothing "
+        "was\n"
+        "sent, 3 when requests failed or nothing could be measured. How figures are got:\n"
+        "docs/sweep.md.\n",
     .options = sweep_options,
     .options_count = WEIR_COUNT(sweep_options),
     .words_max = 1,
@@ -381,7 +383,7 @@ static int show_all(const struct cli_args *args, const struct sweep_plan *plan,
     if (!done)
         return CLI_FAULT_STATUS;
     if (result->end == WEIR_SWEEP_STOPPED)
-        return 130;
+        return CLI_NO_STATUS;
     bool is_well = result->end == WEIR_SWEEP_DONE || (result->is_limit && has_any);
     return is_well && has_any ? CLI_DONE_STATUS : CLI_FAULT_STATUS;
 }

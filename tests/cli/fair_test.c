@@ -260,7 +260,7 @@ static void fair__an_interrupt__shows_the_worst_so_far(void **state)
     CHECK_INT(run("$W fair --seeds 1M --backlog 100 --policy all > $D/o 2> $D/e & p=$!; "
                   "for i in 1 2 3 4 5 6 7 8 9 10; do $W fair --seeds 20 > /dev/null; done; "
                   "kill -INT $p; wait $p; s=$?; cat $D/e $D/o; exit $s"),
-              0);
+              1);
     unsigned long long runs = 0;
     CHECK_MSG(sscanf(run_out, "weir fair: stopped after %llu of 1000000 runs", &runs) == 1,
               "%.300s", run_out);

@@ -431,14 +431,14 @@ static void lab__an_interrupt__shows_what_there_is(void **state)
     CHECK_INT(run("$W lab noisy --set traffic.time=24h --record $D/stop.csv > $D/o 2>&1 & p=$!; "
                   "while ! grep -q tenant $D/stop.csv 2>/dev/null; do :; done; "
                   "kill -INT $p; wait $p; s=$?; cat $D/o; exit $s"),
-              0);
+              1);
     CHECK_MSG(strstr(run_out, "Stopped before its end") && strstr(run_out, "app-1"), "%.300s",
               run_out);
     /* Of many, those that are over: as many of each side. */
     CHECK_INT(run("$W lab --diff scheduler=fifo scheduler=vtc --seeds 10000 > $D/o 2> $D/e & p=$!; "
                   "for i in 1 2 3 4 5 6 7 8 9 10; do $W lab --seeds 2 > /dev/null; done; "
                   "kill -INT $p; wait $p; s=$?; cat $D/e $D/o; exit $s"),
-              0);
+              1);
     CHECK_MSG(strstr(run_out, "stopped after ") && strstr(run_out, " of 10000 seeds") &&
                   strstr(run_out, "app-1"),
               "%.300s", run_out);
