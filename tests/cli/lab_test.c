@@ -92,7 +92,7 @@ static const struct run_row rows[] = {
      "--seed 18446744073709551615 is too large: at most"},
     {"$W lab --seed 9223372036854775806 --seeds 2 2>&1", 2, "too large"},
     {"$W lab --seed 9223372036854775806 --json 2>&1", 0, "\"seed\": 9223372036854775806"},
-    {"$W lab --json --csv 2>&1", 2, "one of --json, --csv and --series"},
+    {"$W lab --json --csv 2>&1", 2, "one of --json, --csv, --series and --yaml"},
     {"$W lab --seeds 2 --svg $D/x.svg 2>&1", 2, "--svg shows one run; leave --seeds out"},
     {"$W lab --diff scheduler=drr --record $D/x 2>&1", 2, "--record shows one run; leave --diff"},
     {"$W lab --scheduler vtc 2>&1", 2, "--scheduler chooses from a trace"},
