@@ -45,7 +45,7 @@ export interface PlotEvents {
 
 /** The smallest of 1, 2, 5, 10, 20 .. that makes at most `most` steps. */
 export function niceStep(span: number, most: number, isCount: boolean): number {
-  const least = Math.max(span / Math.max(1, most), isCount ? 1 : 0, Number.MIN_VALUE);
+  const least = Math.max(span / Math.max(1, most), isCount ? 1 : 1e-9);
   const power = 10 ** Math.floor(Math.log10(least));
   const factor = [1, 2, 5, 10].find((one) => one * power >= least * (1 - 1e-9)) ?? 10;
   return factor * power;
