@@ -95,14 +95,30 @@ const struct weir_pages cli_pages = {list, sizeof list / sizeof *list};
 `,
 );
 
-// Of the page's own weight only what opening it loads counts; the module is told beside it.
-const sum = (form, which) => Object.entries(sizes).filter(([name]) => which(name)).reduce((total, [, size]) => total + size[form], 0);
+// Of the page's own weight what opening it loads counts; its module, and what it loads when it is asked for, are
+// told beside it. Later is only what nothing but import("./NAME.js") names.
+const texts = new Map(served.map(({ name, bytes }) => [name, bytes.toString('utf8')]));
+const firstAsk = /\b(?:from|import)\s*["']\.\/([^"']+)["']/g;
+const laterAsk = /\bimport\(\s*["'`]\.\/([^"'`]+)["'`]/g;
+const namedIn = (name, pattern) => [...(texts.get(name) ?? '').matchAll(pattern)].map((match) => match[1]);
+const isScript = (name) => name.endsWith('.js');
+const late = new Set([...texts.keys()].filter(isScript).flatMap((name) => namedIn(name, laterAsk)));
+const first = new Set([...texts.keys()].filter((name) => !late.has(name)));
+for (const name of first) for (const asked of isScript(name) ? namedIn(name, firstAsk) : []) first.add(asked);
 const isModule = (name) => name.endsWith('.wasm');
-const isPage = (name) => !isModule(name) && !single.some((one) => one.name === name);
-const totals = { page: sum('gzip', isPage), wasm: sum('gzip', isModule) };
+const isFile = (name) => single.some((one) => one.name === name);
+const sum = (which) => Object.entries(sizes).filter(([name]) => which(name)).reduce((total, [, size]) => total + size.gzip, 0);
+const totals = {
+  page: sum((name) => !isModule(name) && first.has(name)),
+  later: sum((name) => !isModule(name) && !isFile(name) && !first.has(name)),
+  wasm: sum(isModule),
+};
+for (const [name, size] of Object.entries(sizes)) size.when = isFile(name) ? 'download' : first.has(name) ? 'opening' : 'asked for';
 writeFileSync(path.join(out, 'lab_pages.json'), `${JSON.stringify({ gzip_bytes: totals, files: sizes }, null, 1)}\n`);
 const kb = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
-console.log(`lab page: ${kb(totals.page)} gzip beside the module, module ${kb(totals.wasm)} gzip, weir-lab.html ${kb(single[0].bytes.length)}`);
+console.log(
+  `lab page by gzip: ${kb(totals.page)} to open it, ${kb(totals.later)} when asked for, its module ${kb(totals.wasm)}; weir-lab.html ${kb(single[0].bytes.length)}`,
+);
 
 // Folders stand in the list too: a file that comes into one makes it new.
 function* below(folder) {
