@@ -177,24 +177,27 @@ static bool write_picture(const struct picture *p, uint64_t seed, FILE *out)
     if (p->shown_count < count)
         snprintf(note, sizeof note, "The %u of %u tenants with the most work.", p->shown_count,
                  count);
-    const char *x = "seconds since the start";
-    const struct cli_chart all[CHARTS] = {
-        [WAIT] = {"Longest wait in the queue", *note ? note : NULL, x,
-                  "seconds, of the requests dispatched in a bin", p->series[WAIT], p->counts[WAIT]},
-        [WORK] = {"Work served so far", NULL, x,
-                  "prompt and output tokens, weighted as fairness counts them", p->series[WORK],
-                  p->counts[WORK]},
-        [IN_FLIGHT] = {"Requests in flight", NULL, x, "requests", p->series[IN_FLIGHT],
-                       p->counts[IN_FLIGHT]},
+    const struct {
+        const char *title, *note, *y_label;
+    } heads[CHARTS] = {
+        [WAIT] = {"Longest wait in the queue", *note ? note : NULL,
+                  "seconds, of the requests dispatched in a bin"},
+        [WORK] = {"Work served so far", NULL,
+                  "prompt and output tokens, weighted as fairness counts them"},
+        [IN_FLIGHT] = {"Requests in flight", NULL, "requests"},
         [GAP] = {"Largest gap between two tenants that waited all through the last ten seconds",
-                 NULL, x, p->gap_label, p->series[GAP], p->counts[GAP]},
-        [REFUSED] = {"Refused requests", NULL, x, "a second", p->series[REFUSED],
-                     p->counts[REFUSED]}};
+                 NULL, p->gap_label},
+        [REFUSED] = {"Refused requests", NULL, "a second"}};
     struct cli_chart charts[CHARTS];
     size_t charts_count = 0;
     for (int c = 0; c < CHARTS; c++)
-        if (all[c].series_count > 0)
-            charts[charts_count++] = all[c];
+        if (p->counts[c] > 0)
+            charts[charts_count++] = (struct cli_chart){.title = heads[c].title,
+                                                        .note = heads[c].note,
+                                                        .x_label = "seconds since the start",
+                                                        .y_label = heads[c].y_label,
+                                                        .series = p->series[c],
+                                                        .series_count = p->counts[c]};
     charts[charts_count - 1].note = lab_note; /* work and what was in flight are always there */
     return cli_chart_write(out, title, NULL, false, charts, charts_count);
 }
