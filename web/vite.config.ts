@@ -31,7 +31,7 @@ export default defineConfig({
     cssCodeSplit: false,
     // Slower than esbuild by seconds, and the page is lighter by a tenth: it drops what a library does not use.
     minify: "terser",
-    terserOptions: { module: true, compress: { passes: 2, pure_getters: true } },
+    terserOptions: { module: true, compress: { passes: 2 } },
     reportCompressedSize: false,
     rollupOptions: {
       output: {
