@@ -32,7 +32,7 @@ export function addStep(history: History, step: Step): History {
 }
 
 /** The slider was let go: its next move is a new step. */
-export function endSlide(history: History): History {
+export function closeSlide(history: History): History {
   const here = history.steps[history.at];
   if (!here || here.slide === "") return history;
   return { steps: history.steps.map((step) => (step === here ? { ...step, slide: "" } : step)), at: history.at };

@@ -3,7 +3,7 @@
 import { batch, computed, signal } from "@preact/signals";
 import type { Engine, Problem, Reply, RunRequest, SetValue } from "../engine/types";
 import { pathsOf } from "./controls";
-import { addStep, endSlide as closeSlide, mergeSets, moveBy, noHistory, type History } from "./history";
+import { addStep, closeSlide, mergeSets, moveBy, noHistory, type History } from "./history";
 import { findPreset } from "./presets";
 import { beside, current, isRunning, moment, previous, problems, run, type LabRun, type LabSetup } from "./store";
 import { isSameValue } from "./units";
