@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { load } from './load.mjs';
 
-const { connect, fileMax, hasTraffic, kindOf, offerTraffic, presets, readDropped, tenantsIn } = await load('test/state.ts');
+const { connect, fileMax, hasTraffic, kindOf, offerTraffic, presetNames, presetText, readDropped, tenantsIn } = await load('test/state.ts');
 
 const data = (name) => readFileSync(new URL(`../../tests/data/${name}`, import.meta.url));
 const file = (bytes, name) => new File([bytes], name);
@@ -16,11 +16,12 @@ test('traces and configurations are told apart by their content, not by their na
     assert.equal(found.kind, 'trace', name);
     assert.match(found.trace.text.slice(0, 200), /,/);
   }
-  for (const preset of presets) {
-    assert.equal((await readDropped(file(preset.text, 'x.csv'))).kind, 'config', preset.name);
-    assert.ok(hasTraffic(preset.text));
+  for (const name of presetNames) {
+    const text = await presetText(name);
+    assert.equal((await readDropped(file(text, 'x.csv'))).kind, 'config', name);
+    assert.ok(hasTraffic(text));
   }
-  assert.equal((await readDropped(file(gzipSync(presets[0].text), 'a.yaml.gz'))).text.name, 'a.yaml');
+  assert.equal((await readDropped(file(gzipSync(await presetText('default')), 'a.yaml.gz'))).text.name, 'a.yaml');
 });
 
 test('kinds of texts', () => {
@@ -67,9 +68,9 @@ test('whether a configuration has traffic', () => {
 });
 
 test('a configuration without traffic is offered some, for each of its tenants', async () => {
-  const printed = 'upstreams:\n  - name: a\n    url: http://h\ntenants:\n  - name: search\n    weight: 2\n  - name: "night 1"\nlanes:\n  - name: l\n';
-  assert.deepEqual(tenantsIn(printed), ['search', 'night 1']);
-  assert.deepEqual(tenantsIn('upstreams:\n  - name: a\n'), []);
+  const printed = 'upstreams:\n- {name: a, url: "http://h"}\ntenants:\n- name: search\n  weight: 2\n- {name: "night.1", weight: 2}\n- {name: x}\nlanes:\n- {name: l}\n';
+  assert.deepEqual(tenantsIn(printed), ['search', 'night.1', 'x']);
+  assert.deepEqual(tenantsIn('upstreams:\n- {name: a}\n'), []);
   connect({ yaml: async () => ({ ok: true, text: printed }) });
   const setup = (text) => ({ origin: 'file:w.yaml', text: { name: 'w.yaml', text }, sets: [], seed: 1, trace: null });
   const block = await offerTraffic(setup('upstreams: []'));

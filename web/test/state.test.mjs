@@ -229,11 +229,12 @@ test('a mission begins with seed 1, and without its text nothing happens', async
   const engine = await begin();
   void page.setSeed(9);
   await engine.all();
-  page.provideMissions({ text: (name) => (name === 'storm' ? '# storm' : undefined), controls: () => ['over'] });
-  void page.loadMission('none');
+  page.provideMissions({ text: async (name) => (name === 'storm' ? '# storm' : undefined), controls: () => ['over'] });
+  await page.loadMission('none');
   assert.equal(engine.waiting, null);
   void page.loadMission('storm');
+  for (let i = 0; i < 20; i++) await null;
   await engine.all();
   assert.deepEqual([page.current.value.origin, page.current.value.seed], ['mission:storm', 1]);
-  assert.equal(page.textOf('mission:storm'), '# storm');
+  assert.equal(await page.textOf('mission:storm'), '# storm');
 });

@@ -402,6 +402,8 @@ function gatewayControls(held: Held): Control[] {
   const found: Control[] = [];
   for (const { name } of held.setup.upstreams) {
     const at = `upstreams.${name}`;
+    const adaptiveMin = parseCount(held.read(`${at}.adaptive.min`)) || 0;
+    const permits = parseCount(held.read(`${at}.max_in_flight`));
     const given = { group: "gateway" as const, of: name };
     const of = held.setup.upstreams.length > 1 ? ` of ${name}` : "";
     found.push(
@@ -413,7 +415,11 @@ function gatewayControls(held: Held): Control[] {
           unit: "in flight",
           help: "How many requests the upstream works on at once. Too few and it idles; too many and the queue stands where no order helps.",
           value: held.read(`${at}.max_in_flight`),
-          sets: (value) => [{ path: `${at}.max_in_flight`, value }],
+          /* An adaptive limit begins below it. */
+          sets: (value) => [
+            { path: `${at}.max_in_flight`, value },
+            ...(parseCount(value) < adaptiveMin ? [{ path: `${at}.adaptive.min`, value }] : []),
+          ],
         },
         counts(1, 1000),
       ),
@@ -422,8 +428,8 @@ function gatewayControls(held: Held): Control[] {
         id: `adaptive:${name}`,
         label: `Adaptive permits${of}`,
         help: "The limit in flight finds itself, between 8 and the permits above, by how fast streams come.",
-        value: String(!["", "0"].includes(held.read(`${at}.adaptive.min`))),
-        sets: (value) => [{ path: `${at}.adaptive.min`, value: value === "false" ? "0" : held.readFile(`${at}.adaptive.min`).replace(/^0?$/, "8") }],
+        value: String(adaptiveMin > 0),
+        sets: (value) => [{ path: `${at}.adaptive.min`, value: value === "false" ? "0" : String(Math.min(parseCount(held.readFile(`${at}.adaptive.min`)) || 8, permits)) }],
       }),
       slider(
         {
@@ -745,15 +751,18 @@ export function tenantControls(held: Held, tenant: string): Control[] {
     ...tenantLimits(held, tenant),
   ];
   if (!held.has(`${traffic}.sends`)) return found;
+  if (held.setup.tenantNames.length > 1)
+    found.push(
+      toggle({
+        ...given,
+        id: `sends:${tenant}`,
+        label: `${tenant} sends`,
+        help: "Off: it sends nothing.",
+        value: held.read(`${traffic}.sends`) || "true",
+        sets: (value) => [{ path: `${traffic}.sends`, value }],
+      }),
+    );
   found.push(
-    toggle({
-      ...given,
-      id: `sends:${tenant}`,
-      label: `${tenant} sends`,
-      help: "Off: it sends nothing.",
-      value: held.read(`${traffic}.sends`) || "true",
-      sets: (value) => [{ path: `${traffic}.sends`, value }],
-    }),
     choice(
       { ...given, id: `client:${tenant}`, label: `Client of ${tenant}`, help: "What it does with a no.", value: clientOf(held, tenant), sets: (value) => [clientSet(tenant, value)] },
       clientChoices([clientOf(held, tenant)]),
@@ -782,13 +791,26 @@ export const groups: readonly { id: Group; title: string; isOpen: boolean }[] = 
   { id: "clients", title: "Clients and goal", isOpen: false },
 ];
 
+let pathsKey = "";
+let paths: readonly string[] = [];
+
 /** Every path that the controls of a setup may read. */
-export function pathsOf(setup: Setup): string[] {
-  const paths = new Set<string>();
-  /* Each answer opens other questions: what may be asked behind any of them is asked at once. */
-  for (const answer of ["", "0", "1", "1/s", "2"]) {
+export function pathsOf(setup: Setup): readonly string[] {
+  const names = [setup.lanes, setup.upstreams, setup.scopes].map((list) => list.map((each) => each.name));
+  const key = JSON.stringify([setup.tenantNames, names, setup.tenants.map((tenant) => [tenant.name, tenant.lane, tenant.arrivals])]);
+  if (key !== pathsKey) {
+    paths = findPaths(setup);
+    pathsKey = key;
+  }
+  return paths;
+}
+
+/* The controls are made with made-up values. What may be asked behind any of them is asked at once. */
+function findPaths(setup: Setup): string[] {
+  const found = new Set<string>();
+  for (const answer of ["", "0", "1", "1/s"]) {
     const note = (path: string): string => {
-      paths.add(path);
+      found.add(path);
       return answer;
     };
     for (const known of [() => true, () => false, (path: string) => path === "backend.replicas"])
@@ -797,11 +819,11 @@ export function pathsOf(setup: Setup): string[] {
         read: note,
         readFile: note,
         has: (path) => {
-          paths.add(path);
+          found.add(path);
           return known(path);
         },
         seed: 1,
       });
   }
-  return [...paths];
+  return [...found];
 }

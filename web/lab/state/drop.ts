@@ -85,7 +85,7 @@ export const hasTraffic = (text: string): boolean => /^traffic\s*:/m.test(text) 
 /** Names of the tenants in a configuration as the engine prints it. */
 export function tenantsIn(printed: string): string[] {
   const part = /^tenants:\n((?:[ -].*\n?)*)/m.exec(printed)?.[1] ?? "";
-  return [...part.matchAll(/^ {0,2}- name: "?([^"\n]+)"?$/gm)].map((match) => match[1] ?? "");
+  return [...part.matchAll(/^- \{?name: "?([^",}\n]+)/gm)].map((match) => match[1] ?? "");
 }
 
 export interface Offer {

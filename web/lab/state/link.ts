@@ -107,7 +107,7 @@ async function unpackPart(packed: string, what: string): Promise<string> {
   }
 }
 
-async function readSetup(hash: string, textOf: (origin: string) => string | undefined): Promise<Link> {
+async function readSetup(hash: string, textOf: (origin: string) => Promise<string | undefined>): Promise<Link> {
   const [first = "", ...rest] = hash.split("&");
   const name = decode(first);
   const origin = name === "" ? "preset:default" : name.includes(":") || name === "served" ? name : `preset:${name}`;
@@ -134,7 +134,7 @@ async function readSetup(hash: string, textOf: (origin: string) => string | unde
     else if (sets.length >= setsMax) throw new LinkError(`The link sets more than ${setsMax} values.`);
     else sets.push({ path: key, value });
   }
-  const own = text ?? textOf(origin);
+  const own = text ?? (await textOf(origin));
   if (own === undefined) throw new LinkError(`The link names "${name.slice(0, 60)}", which this page does not have.`);
   const setup: LabSetup = {
     origin,
@@ -147,7 +147,7 @@ async function readSetup(hash: string, textOf: (origin: string) => string | unde
 }
 
 /** Reads what is behind the #, without it. "" is the default. Throws LinkError. */
-export const readLink = (hash: string, textOf: (origin: string) => string | undefined): Promise<Link> => readSetup(hash.replace(/^#/, ""), textOf);
+export const readLink = (hash: string, textOf: (origin: string) => Promise<string | undefined>): Promise<Link> => readSetup(hash.replace(/^#/, ""), textOf);
 
 /* ---- the same as a command ---- */
 

@@ -4,7 +4,7 @@ import { batch, computed, signal } from "@preact/signals";
 import type { Engine, Problem, Reply, RunRequest, SetValue } from "../engine/types";
 import { pathsOf } from "./controls";
 import { addStep, closeSlide, mergeSets, moveBy, noHistory, type History } from "./history";
-import { findPreset } from "./presets";
+import { presetText } from "./presets";
 import { beside, current, isRunning, moment, previous, problems, run, type LabRun, type LabSetup } from "./store";
 import { isSameValue } from "./units";
 
@@ -20,7 +20,7 @@ export interface Refusal {
 
 /** What is asked of whoever holds the missions. */
 export interface MissionTexts {
-  text(name: string): string | undefined;
+  text(name: string): Promise<string | undefined>;
   /** Ids of the controls that it opens. */
   controls(name: string): readonly string[];
 }
@@ -33,7 +33,7 @@ let awaited: LabSetup | null = null;
 /** The run that was shown before the newest step began. */
 let shownBefore: LabRun | null = null;
 let engine: Engine | null = null;
-let missions: MissionTexts = { text: () => undefined, controls: () => [] };
+let missions: MissionTexts = { text: async () => undefined, controls: () => [] };
 
 export const refusal = signal<Refusal | null>(null);
 /** What the file itself says, without anything set: a value that is set back to it needs no set. */
@@ -214,23 +214,30 @@ export function load(setup: LabSetup, label = setup.text.name): Promise<void> {
   return take(setup, label);
 }
 
-export function loadPreset(name: string): Promise<void> {
-  const preset = findPreset(name);
-  if (!preset) return Promise.resolve();
-  return load({ origin: `preset:${name}`, text: { name, text: preset.text }, sets: [], seed: current.value?.seed ?? 1, trace: null });
+export async function loadPreset(name: string): Promise<void> {
+  const origin = `preset:${name}`;
+  const text = await textOf(origin);
+  if (text !== undefined) await load({ origin, text: { name, text }, sets: [], seed: current.value?.seed ?? 1, trace: null });
 }
 
 /** Always with seed 1, so that a mission is the same for all who play it. */
-export function loadMission(name: string): Promise<void> {
-  const text = missions.text(name);
-  if (text === undefined) return Promise.resolve();
-  return load({ origin: `mission:${name}`, text: { name, text }, sets: [], seed: 1, trace: null }, `mission ${name}`);
+export async function loadMission(name: string): Promise<void> {
+  const origin = `mission:${name}`;
+  const text = await textOf(origin);
+  if (text !== undefined) await load({ origin, text: { name, text }, sets: [], seed: 1, trace: null }, `mission ${name}`);
 }
 
-/** The text of a preset or mission by its origin, "preset:noisy". */
-export function textOf(origin: string): string | undefined {
+/** The text of a preset or mission by its origin, "preset:noisy"; undefined: there is none. A part that has to be
+ *  loaded and cannot be is a problem of the page. */
+export async function textOf(origin: string): Promise<string | undefined> {
   const [kind, name = ""] = origin.split(":");
-  return kind === "mission" ? missions.text(name) : kind === "preset" ? findPreset(name)?.text : undefined;
+  try {
+    if (kind === "mission") return await missions.text(name);
+    return kind === "preset" ? await presetText(name) : undefined;
+  } catch {
+    problems.value = [{ where: name, line: 0, column: 0, text: "could not be loaded; is the gateway that serves this page still running?", isWarning: false }];
+    return undefined;
+  }
 }
 
 function go(by: number): Promise<void> {

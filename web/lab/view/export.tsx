@@ -48,38 +48,22 @@ function Copy({ id, title, button, text, note, lines = 2 }: CopyProps) {
 }
 
 export function Take() {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const isOpen = useSignal(false);
   const yaml = useSignal("");
   const link = useSignal("");
   const why = useSignal("");
   const setup = current.value;
   useEffect(() => {
-    if (!setup || !isOpen.value) return;
+    if (!setup) return;
     void writeLink().then((text) => (link.value = text));
     void yamlOf(setup).then((answer) => {
       yaml.value = answer.ok ? answer.text : "";
       why.value = answer.ok ? "" : answer.problems.map(problemText).join("; ");
     });
-  }, [setup, beside.value, isOpen.value]);
+  }, [setup, beside.value]);
   if (!setup) return null;
-  const open = (): void => {
-    isOpen.value = true;
-    dialog.current?.showModal();
-  };
   const file = fileOf(setup);
   return (
     <>
-      <button type="button" class="main" data-control="take" onClick={open}>
-        Take it home
-      </button>
-      <dialog ref={dialog} aria-labelledby="take-title" onClose={() => (isOpen.value = false)}>
-        <div class="row spread">
-          <h2 id="take-title">Take this setup home</h2>
-          <button type="button" onClick={() => dialog.current?.close()}>
-            Close
-          </button>
-        </div>
         <Copy
           id="copy-yaml"
           title="A configuration for weir serve"
@@ -111,7 +95,6 @@ export function Take() {
             as one file that works without a network.
           </p>
         )}
-      </dialog>
     </>
   );
 }

@@ -3,6 +3,7 @@ import { effect, signal } from "@preact/signals";
 import { LinkError, linkOf, readLink } from "../state/link";
 import { awaitBeside, load, loadPreset, textOf } from "../state/setup";
 import { beside, current, problems, run } from "../state/store";
+import { loadMissions } from "./later";
 
 /** Files that the address cannot hold; empty: it holds all. */
 export const lost = signal<readonly string[]>([]);
@@ -31,6 +32,7 @@ export async function writeLink(): Promise<string> {
 
 async function openLink(): Promise<void> {
   try {
+    if (location.hash.includes("mission:")) await loadMissions();
     const link = await readLink(location.hash, textOf);
     awaitBeside(link.beside);
     await load(link.setup);

@@ -1,16 +1,19 @@
 // The page: a bar with what is done to the whole, the controls, and what comes of them.
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { SetValue } from "../engine/types";
-import { aboutOf, presets } from "../state/presets";
+import { aboutOf, presetNames } from "../state/presets";
 import { change, dropBeside, isFresh, loadPreset, pinBeside, redo, redoLabel, resetSets, swapBeside, undo, undoLabel } from "../state/setup";
 import { beside, current, isRunning, missionName, problems, run } from "../state/store";
 import { About } from "./about";
 import { Announcer } from "./announce";
 import { Controls, problemText } from "./controls";
 import { DropZone, OwnFiles } from "./drop";
-import { Take } from "./export";
-import { Charts, Compare, MissionList, MissionPanel, Queue, Tiles } from "./parts";
+import { Compare, MissionList, MissionPanel, Take } from "./later";
+import { Queue } from "./queue";
+import { Charts } from "./charts";
+import { Tiles } from "./tiles";
 import { TenantSettings } from "./tenants";
 
 /** Keys for the whole page; in a field of text they are the field's. */
@@ -50,9 +53,9 @@ function Chooser() {
             {current.value?.text.name ?? "…"}
           </option>
         )}
-        {presets.map((preset) => (
-          <option value={preset.name} key={preset.name} title={preset.about} selected={preset.name === name}>
-            {preset.name}
+        {presetNames.map((preset) => (
+          <option value={preset} key={preset} selected={preset === name}>
+            {preset}
           </option>
         ))}
       </select>
@@ -60,7 +63,8 @@ function Chooser() {
   );
 }
 
-function Missions() {
+/** A button that opens a panel, which is loaded when it is first opened. */
+function Opener({ id, label, title, kind, children }: { id: string; label: string; title: string; kind?: string; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const isOpen = useSignal(false);
   /* A mission that was begun closes the list. */
@@ -71,22 +75,23 @@ function Missions() {
     <>
       <button
         type="button"
-        data-control="missions"
+        class={kind}
+        data-control={id}
         onClick={() => {
           isOpen.value = true;
           dialog.current?.showModal();
         }}
       >
-        Missions
+        {label}
       </button>
-      <dialog ref={dialog} aria-labelledby="missions-title" onClose={() => (isOpen.value = false)}>
+      <dialog ref={dialog} aria-labelledby={`${id}-title`} onClose={() => (isOpen.value = false)}>
         <div class="row spread">
-          <h2 id="missions-title">Missions</h2>
+          <h2 id={`${id}-title`}>{title}</h2>
           <button type="button" onClick={() => dialog.current?.close()}>
             Close
           </button>
         </div>
-        {isOpen.value && <MissionList />}
+        {isOpen.value && children}
       </dialog>
     </>
   );
@@ -101,7 +106,9 @@ function Bar() {
         <span class="tag">calculated, not measured</span>
       </div>
       <Chooser />
-      <Missions />
+      <Opener id="missions" label="Missions" title="Missions">
+        <MissionList />
+      </Opener>
       <div class="row pair">
         <button type="button" data-control="undo" disabled={undoLabel.value === ""} onClick={() => void undo()} title={undoLabel.value && `Undo ${undoLabel.value} (Ctrl-Z)`} aria-label={`Undo ${undoLabel.value}`}>
           <span aria-hidden="true">↶</span> Undo
@@ -113,7 +120,9 @@ function Bar() {
       <button type="button" data-control="pin" disabled={!run.value} onClick={pinBeside} title="Keeps this setup beside the one that you go on with">
         {hasBeside ? "Pin this instead" : "Pin to compare"}
       </button>
-      <Take />
+      <Opener id="take" label="Take it home" title="Take this setup home" kind="main">
+        <Take />
+      </Opener>
     </header>
   );
 }
@@ -268,7 +277,7 @@ export function Shell() {
           <Headline />
           <Problems />
           <DropZone />
-          <MissionPanel />
+          {missionName.value !== "" && <MissionPanel />}
           <Tiles />
           <SideBySide />
           <Queue />
