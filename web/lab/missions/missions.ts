@@ -104,6 +104,7 @@ const ofTenant: Record<string, Figure<TenantResult>> = {
   standstill: { label: "longest standstill", unit: "seconds", of: standstill },
 };
 const ofScope: Record<string, Figure<ScopeResult>> = {
+  granted: { label: "tokens granted to", unit: "tokens", of: (s) => s.granted },
   committed: { label: "tokens used of budget", unit: "tokens", of: (s) => s.committed },
 };
 const ofUpstream: Record<string, Figure<UpstreamResult>> = {
