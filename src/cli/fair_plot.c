@@ -1,6 +1,7 @@
 #include "cli/fair.h"
 
 #include "cli/chart.h"
+#include "cli/out_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,6 +102,7 @@ bool fair_plot(const struct fair_report *r, const char *path, struct fair_error 
     struct picture *pictures = calloc(r->count, sizeof *pictures);
     struct cli_chart charts[WEIR_FAIR_POLICIES];
     bool ok = pictures != NULL;
+    const char *problem = strcmp(path, "-") == 0 ? NULL : cli_out_problem(path, CLI_CHART_BEGIN);
     for (uint32_t i = 0; ok && i < r->count; i++) {
         ok = picture_fill(&pictures[i], r, &r->outcomes[i]);
         charts[i] = (struct cli_chart){.title = weir_fair_policy_name(r->outcomes[i].policy),
@@ -112,6 +114,9 @@ bool fair_plot(const struct fair_report *r, const char *path, struct fair_error 
     }
     if (!ok) {
         snprintf(error->text, sizeof error->text, "out of memory");
+    } else if (problem) {
+        ok = false;
+        snprintf(error->text, sizeof error->text, "%.300s: %s", path, problem);
     } else if (!write_file(charts, r->count, path)) {
         ok = false;
         snprintf(error->text, sizeof error->text, "%.300s: %s", path, strerror(errno));

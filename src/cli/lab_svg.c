@@ -1,4 +1,5 @@
 #include "cli/lab_show.h"
+#include "cli/out_file.h"
 
 #include "cli/chart.h"
 #include "cli/commands.h"
@@ -208,6 +209,11 @@ int lab_show_svg(const struct lab_setup *setup, const struct lab_run *run, const
     picture =
         (struct picture){.setup = setup, .results = run->results, .bins = run->results->bin_count};
     bool is_stdout = strcmp(path, "-") == 0, done = false;
+    const char *problem = is_stdout ? NULL : cli_out_problem(path, CLI_CHART_BEGIN);
+    if (problem) {
+        fprintf(stderr, "weir lab: --svg: %s: %s\n", path, problem);
+        return CLI_FAULT_STATUS;
+    }
     errno = 0;
     FILE *out = is_stdout ? stdout : fopen(path, "w");
     if (out && fill(&picture))

@@ -2,7 +2,9 @@
 #include "cli/replay.h"
 
 #include "cli/args.h"
+#include "cli/chart.h"
 #include "cli/commands.h"
+#include "cli/out_file.h"
 #include "cli/record_file.h"
 #include "cli/text.h"
 #include "gateway/config_value.h"
@@ -432,11 +434,14 @@ static void say_plan(const struct replay_plan *plan)
 /* A file that cannot be written is said before anything is sent. */
 static bool open_files(const struct replay_wish *wish, FILE **record)
 {
-    if (wish->svg && strcmp(wish->svg, "-") != 0) {
-        FILE *file = fopen(wish->svg, "a");
-        if (!end_file(file, file != NULL, "picture", wish->svg))
-            return false;
+    bool is_file = wish->svg && strcmp(wish->svg, "-") != 0;
+    if (is_file && wish->record && cli_out_is_same(wish->svg, wish->record)) {
+        fprintf(stderr, "weir replay: --svg and --record both want %s: give them two files\n",
+                wish->svg);
+        return false;
     }
+    if (is_file && !cli_out_check("weir replay", "--svg", wish->svg, CLI_CHART_BEGIN))
+        return false;
     return !wish->record ||
            (*record = cli_record_open("weir replay", wish->record, wish->trace)) != NULL;
 }

@@ -2,7 +2,9 @@
 #include "cli/sweep.h"
 
 #include "cli/args.h"
+#include "cli/chart.h"
 #include "cli/commands.h"
+#include "cli/out_file.h"
 #include "cli/text.h"
 #include "gateway/config_value.h"
 #include "measure/prompt.h"
@@ -327,31 +329,33 @@ static bool write_to(const char *path, write_fn *write, const struct sweep_plan 
     return done;
 }
 
-static const char *const output_flags[] = {"--csv", "--svg", "--html"};
+static const struct {
+    const char *flag, *begins;
+} outputs[] = {
+    {"--csv", SWEEP_CSV_BEGIN}, {"--svg", CLI_CHART_BEGIN}, {"--html", SWEEP_PAGE_BEGIN}};
 
 /* Before anything is sent: that each file can be written, and that one thing at most goes to standard
  * output. A file that is there keeps what it holds until there is a result. */
 static bool check_outputs(const struct cli_args *args)
 {
     const char *on_stdout = flag_value(args, "--json") ? "--json" : NULL;
-    for (size_t i = 0; i < WEIR_COUNT(output_flags); i++) {
-        const char *path = flag_value(args, output_flags[i]);
+    for (size_t i = 0; i < WEIR_COUNT(outputs); i++) {
+        const char *flag = outputs[i].flag, *path = flag_value(args, flag);
         if (is_dash(path) && on_stdout)
             return wrong("%s and %s - both want standard output: give one of them a file",
-                         on_stdout, output_flags[i]);
+                         on_stdout, flag);
         if (is_dash(path))
-            on_stdout = output_flags[i];
-        for (size_t k = 0; path && k < i; k++) {
-            const char *other = flag_value(args, output_flags[k]);
-            if (other && !is_dash(path) && strcmp(path, other) == 0)
-                return wrong("%s and %s both want %s: give them two files", output_flags[k],
-                             output_flags[i], path);
+            on_stdout = flag;
+        if (!path || is_dash(path))
+            continue;
+        for (size_t k = 0; k < i; k++) {
+            const char *other = flag_value(args, outputs[k].flag);
+            if (other && cli_out_is_same(path, other))
+                return wrong("%s and %s both want %s: give them two files", outputs[k].flag, flag,
+                             path);
         }
-        FILE *file = path && !is_dash(path) ? fopen(path, "a") : NULL;
-        if (path && !is_dash(path) && !file)
-            return wrong("%s: %s cannot be written: %s", output_flags[i], path, strerror(errno));
-        if (file)
-            fclose(file);
+        if (!cli_out_check(sweep_command.name, flag, path, outputs[i].begins))
+            return false;
     }
     return true;
 }

@@ -217,6 +217,45 @@ static void hints__of_centuries__are_never(void **state)
     mock_child_stop(&mock);
 }
 
+/* A slip of the hand destroys nothing; what weir wrote is written anew. */
+static void files__that_weir_did_not_write__are_left_alone(void **state)
+{
+    (void)state;
+    struct weir_mock_config config = plain();
+    struct mock_child mock = serve(&config);
+    static const struct run_row rows[] = {
+        {"cp $T/traces/arena27.csv $D/t.csv; echo precious >$D/p; for flag in --csv --svg --html; "
+         "do " SWEEP "--levels 2 $flag $D/p 2>&1; test $? = 2 || exit 9; done",
+         0, "/p: it is there, and weir did not write it; name another file, or remove it\n"},
+        {"$W replay $D/t.csv $U --model m --limit 2 --svg $D/t.csv 2>&1", 2,
+         "weir replay: --svg: "},
+        {"cmp $D/t.csv $T/traces/arena27.csv && cat $D/p", 0, "precious\n"},
+        {"echo '{}' >$D/s.yaml; $W lab noisy --svg $D/s.yaml 2>&1 >$D/o", 3, "did not write it"},
+        {"$W fair --plot $D/s.yaml 2>&1", 3, "did not write it"},
+        {"cat $D/s.yaml; ls $D/none.csv", 2, "{}\n"},
+        /* Nothing is left of what was never sent. */
+        {SWEEP "--levels 2 --csv $D/none.csv --html $D/p 2>&1", 2, "--html: "},
+        {"ls $D/none.csv", 2, ""},
+        {": >$D/empty; ln -sf empty $D/link; " SWEEP "--csv $D/empty --svg $D/link 2>&1", 2,
+         "both want"},
+        {"$W replay $D/t.csv $U --model m --limit 2 --svg $D/x --record $D/x 2>&1", 2,
+         "--svg and --record both want"},
+        /* Twice the same: the second takes the place of the first. */
+        {"for n in 1 2; do " SWEEP "--levels $n --csv $D/a.csv --svg $D/a.svg --html $D/a.html "
+         ">$D/o 2>&1 || exit 9; done; tail -n 1 $D/a.csv",
+         0, ",level,2,"},
+        {"for n in 1 2; do $W replay $D/t.csv $U --model m --limit $n --speed 1000 --svg $D/a.svg "
+         "--record $D/a.rec >$D/o 2>&1 || exit 9; done; grep -o 'weir replay of [a-z.]*' "
+         "$D/a.svg",
+         0, "weir replay of t.csv\n"},
+        {SWEEP "--levels 2 --csv $D/a.svg 2>&1", 2, "did not write it"}, /* a picture is no CSV */
+        {SWEEP "--levels 1 --csv /dev/null >$D/o 2>&1", 0, ""},
+    };
+    run_rows(rows, WEIR_COUNT(rows));
+
+    mock_child_stop(&mock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +263,7 @@ int main(void)
         cmocka_unit_test(against__clients__are_compared_with_their_verdict),
         cmocka_unit_test(forms__of_a_sweep__hold_what_was_measured_and_nothing_else),
         cmocka_unit_test(hints__of_centuries__are_never),
+        cmocka_unit_test(files__that_weir_did_not_write__are_left_alone),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, run_setup, run_teardown);

@@ -1,0 +1,60 @@
+#include "cli/out_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Whether the file's first bytes are those. */
+static bool begins_so(const char *path, const char *begins)
+{
+    char have[256];
+    size_t bytes = strlen(begins);
+    WEIR_INVARIANT(bytes <= sizeof have);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, have, bytes);
+    if (fd >= 0)
+        close(fd);
+    return got == (ssize_t)bytes && memcmp(have, begins, bytes) == 0;
+}
+
+const char *cli_out_problem(const char *path, const char *begins)
+{
+    struct stat about;
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0 ||
+        begins_so(path, begins))
+        return NULL;
+    return "it is there, and weir did not write it; name another file, or remove it";
+}
+
+bool cli_out_check(const char *command, const char *flag, const char *path, const char *begins)
+{
+    const char *problem = cli_out_problem(path, begins);
+    if (problem) {
+        fprintf(stderr, "%s: %s: %s: %s\n", command, flag, path, problem);
+        return false;
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool is_made = fd >= 0;
+    if (fd < 0 && errno == EEXIST)
+        fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno != ENXIO) { /* ENXIO: a pipe whose reader comes later */
+        fprintf(stderr, "%s: %s: %s cannot be written: %s\n", command, flag, path, strerror(errno));
+        return false;
+    }
+    if (is_made)
+        unlink(path);
+    if (fd >= 0)
+        close(fd);
+    return true;
+}
+
+bool cli_out_is_same(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    if (stat(a, &of_a) == 0 && stat(b, &of_b) == 0)
+        return of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    return strcmp(a, b) == 0;
+}
