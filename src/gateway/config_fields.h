@@ -44,6 +44,17 @@
 #define TABLE(s, m, fields, type)                                                                  \
     .kind = WEIR_FIELD_TABLE, .offset = AT(s, m, type), .table = &(fields)
 #define SAME_STRUCT(fields) .kind = WEIR_FIELD_TABLE, .offset = 0, .table = &(fields)
+
+/* What a field or table means, and how a default is computed. Only the reference prints it: where
+ * there is none (the lab page's module), the words are left out. */
+#ifdef WEIR_WITHOUT_REFERENCE
+#define HELP(...) .help = ""
+#define DERIVED(...) .derived = ""
+#else
+#define HELP(...) .help = __VA_ARGS__
+#define DERIVED(...) .derived = __VA_ARGS__
+#endif
+
 #define LATER .kind = WEIR_FIELD_LATER
 #define FIELDS(list) .fields = (list), .fields_count = WEIR_COUNT(list)
 

@@ -29,171 +29,170 @@ static const struct weir_field length_word = {"tokens", .kind = WEIR_FIELD_LENGT
      CHOICE(weir_config_length, distribution, enum weir_config_distribution,                       \
             distribution_choices),                                                                 \
      .preset = "fixed",                                                                            \
-     .help = "fixed: always mean; uniform: any of low to high; exponential: around mean; "         \
-             "lognormal: around the median mean."},                                                \
+     HELP("fixed: always mean; uniform: any of low to high; exponential: around mean; "            \
+          "lognormal: around the median mean.")},                                                  \
         {"mean", U32(weir_config_length, mean, 0, LENGTH_MAX), .preset = usual,                    \
-         .help = "Tokens: the length, its mean, or its median. Of no use to uniform."},            \
+         HELP("Tokens: the length, its mean, or its median. Of no use to uniform.")},              \
         {"low", U32(weir_config_length, low, 0, LENGTH_MAX), .preset = "0",                        \
-         .help = "No length is below."},                                                           \
+         HELP("No length is below.")},                                                             \
         {"high", U32(weir_config_length, high, 0, LENGTH_MAX), .preset = "0",                      \
-         .help = "None is above. 0: no such end (uniform needs one)."},                            \
+         HELP("None is above. 0: no such end (uniform needs one).")},                              \
     {                                                                                              \
         "sigma", FACTOR(weir_config_length, sigma_permille, 0, 5000),                              \
-            .preset = "0", .help = "lognormal: the standard deviation of the length's logarithm."  \
+            .preset = "0", HELP("lognormal: the standard deviation of the length's logarithm.")    \
     }
 
 static const struct weir_field prompt_fields[] = {LENGTH_FIELDS("1000")};
 static const struct weir_field_table prompt_table = {
     "traffic.tenants[].prompt", FIELDS(prompt_fields),
-    .help = "Tokens of a prompt. `prompt: 900` is a fixed length, `prompt: 300..1500` a uniform "
-            "one."};
+    HELP("Tokens of a prompt. `prompt: 900` is a fixed length, `prompt: 300..1500` a uniform "
+         "one.")};
 
 static const struct weir_field output_fields[] = {LENGTH_FIELDS("250")};
 static const struct weir_field_table output_table = {
     "traffic.tenants[].output", FIELDS(output_fields),
-    .help = "Tokens of an answer, in the same forms."};
+    HELP("Tokens of an answer, in the same forms.")};
 
 static const struct weir_field burst_fields[] = {
     {"from", TIME(weir_config_burst, from_ns, 0, 24 * HOUR), .preset = "0",
-     .help = "From then on since the start"},
+     HELP("From then on since the start")},
     {"until", TIME(weir_config_burst, until_ns, 0, 24 * HOUR), .preset = "0",
-     .help = "until then. 0: there is no burst."},
+     HELP("until then. 0: there is no burst.")},
     {"times", FACTOR(weir_config_burst, times_permille, 0, 1000000), .preset = "1",
-     .help = "the rate is so many times as high. 0 is a pause."},
+     HELP("the rate is so many times as high. 0 is a pause.")},
 };
 static const struct weir_field_table burst_table = {"traffic.tenants[].burst", FIELDS(burst_fields),
-                                                    .help = "A stretch with another rate."};
+                                                    HELP("A stretch with another rate.")};
 
 static const struct weir_field client_word = {
     "client", CHOICE(weir_config_client, retries, uint32_t, client_choices)};
 static const struct weir_field client_fields[] = {
     {"retries", U32(weir_config_client, retries, 0, 10), .preset = "0",
-     .help = "How often it tries again after a refusal or an error that may pass. SDKs: 2."},
+     HELP("How often it tries again after a refusal or an error that may pass. SDKs: 2.")},
     {"obeys_hint", BOOL(weir_config_client, obeys_hint), .preset = "true",
-     .help = "It comes back when the refusal says, if that is within a minute. false: after its "
-             "own backoff."},
+     HELP("It comes back when the refusal says, if that is within a minute. false: after its "
+          "own backoff.")},
     {"backoff", TIME(weir_config_client, backoff_ns, MS, HOUR), .preset = "500ms",
-     .help = "Without a hint: so long, doubled each time up to 8 s, times 0.75 to 1."},
+     HELP("Without a hint: so long, doubled each time up to 8 s, times 0.75 to 1.")},
     {"gives_up", TIME(weir_config_client, gives_up_ns, MS, 24 * HOUR), .zero_is_off = true,
-     .preset = "0", .help = "Without a first byte after so long it hangs up. 0: never."},
+     .preset = "0", HELP("Without a first byte after so long it hangs up. 0: never.")},
     {"tells_timeout", BOOL(weir_config_client, tells_timeout), .preset = "true",
-     .help =
-         "It tells the gateway so (x-stainless-timeout), which refuses it in the queue before."},
+     HELP("It tells the gateway so (x-stainless-timeout), which refuses it in the queue before.")},
 };
 static const struct weir_field_table client_table = {
     "traffic.tenants[].client", FIELDS(client_fields),
-    .help = "What its client does with a \"no\". `client: none` tries once, `client: sdk` as the "
-            "stock SDKs do: two retries that obey the hint."};
+    HELP("What its client does with a \"no\". `client: none` tries once, `client: sdk` as the "
+         "stock SDKs do: two retries that obey the hint.")};
 
 static const struct weir_field traffic_tenant_fields[] = {
     {"name", NAME(weir_config_traffic_tenant, name), .is_required = true,
-     .help = "Of a tenant under `tenants`, whose weight, lane, limits and scope hold; or another "
-             "name: a tenant with the defaults of all of these."},
+     HELP("Of a tenant under `tenants`, whose weight, lane, limits and scope hold; or another "
+          "name: a tenant with the defaults of all of these.")},
     {"sends", BOOL(weir_config_traffic_tenant, sends), .preset = "true",
-     .help = "false leaves it out: to switch a tenant off and on."},
-    {"upstream", NAME(weir_config_traffic_tenant, upstream), .derived = "the first",
-     .help = "Its requests go to the pool that this upstream is in."},
+     HELP("false leaves it out: to switch a tenant off and on.")},
+    {"upstream", NAME(weir_config_traffic_tenant, upstream), DERIVED("the first"),
+     HELP("Its requests go to the pool that this upstream is in.")},
     {"arrivals",
      CHOICE(weir_config_traffic_tenant, arrivals, enum weir_config_arrivals, arrivals_choices),
      .preset = "poisson",
-     .help =
-         "poisson: at random, at rate. even: at rate, all gaps alike. closed: users that send, "
-         "wait for the answer, think, and send again. trace: as the trace of `weir lab --trace` "
-         "says, lengths too."},
-    {"rate", RATE(weir_config_traffic_tenant, rate), .derived = "required by poisson and even",
-     .help = "Requests in a time, as in 1.5/s."},
+     HELP("poisson: at random, at rate. even: at rate, all gaps alike. closed: users that send, "
+          "wait for the answer, think, and send again. trace: as the trace of `weir lab --trace` "
+          "says, lengths too.")},
+    {"rate", RATE(weir_config_traffic_tenant, rate), DERIVED("required by poisson and even"),
+     HELP("Requests in a time, as in 1.5/s.")},
     {"users", U32(weir_config_traffic_tenant, users, 0, 4096), .preset = "0",
-     .help = "closed: how many."},
+     HELP("closed: how many.")},
     {"think", TIME(weir_config_traffic_tenant, think_ns, 0, 24 * HOUR), .preset = "0",
-     .help = "closed: from an answer to the next request, on average (exponential)."},
+     HELP("closed: from an answer to the next request, on average (exponential).")},
     {"on_for", TIME(weir_config_traffic_tenant, on_ns, MS, 24 * HOUR), .zero_is_off = true,
-     .preset = "0", .help = "It sends in turns: so long it does, at first"},
+     .preset = "0", HELP("It sends in turns: so long it does, at first")},
     {"off_for", TIME(weir_config_traffic_tenant, off_ns, MS, 24 * HOUR), .zero_is_off = true,
-     .preset = "0", .help = "and so long it does not. Both 0: always on."},
+     .preset = "0", HELP("and so long it does not. Both 0: always on.")},
     {"burst", TABLE(weir_config_traffic_tenant, burst, burst_table, struct weir_config_burst)},
     {"from", TIME(weir_config_traffic_tenant, from_ns, 0, 24 * HOUR), .preset = "0",
-     .help = "It sends nothing before."},
+     HELP("It sends nothing before.")},
     {"until", TIME(weir_config_traffic_tenant, until_ns, 0, 24 * HOUR), .preset = "0",
-     .help = "And nothing after. 0: to the end of the traffic."},
+     HELP("And nothing after. 0: to the end of the traffic.")},
     {"prompt", TABLE(weir_config_traffic_tenant, prompt, prompt_table, struct weir_config_length),
      .word = &length_word},
     {"output", TABLE(weir_config_traffic_tenant, output, output_table, struct weir_config_length),
      .word = &length_word},
     {"growth", U32(weir_config_traffic_tenant, growth_turns, 2, 100000), .zero_is_off = true,
      .preset = "0",
-     .help = "The prompt grows evenly from prompt.low to prompt.high over so many requests, then "
-             "begins anew: an agent whose context fills. 0: prompts are drawn."},
+     HELP("The prompt grows evenly from prompt.low to prompt.high over so many requests, then "
+          "begins anew: an agent whose context fills. 0: prompts are drawn.")},
     {"output_limit", COUNT(weir_config_traffic_tenant, output_limit_tok, 0, 100000000),
      .preset = "0",
-     .help = "max_tokens of its requests, which answers keep to. 0: they name none, and the "
-             "upstream's output_limit is what is held for them."},
+     HELP("max_tokens of its requests, which answers keep to. 0: they name none, and the "
+          "upstream's output_limit is what is held for them.")},
     {"stream", BOOL(weir_config_traffic_tenant, is_stream), .preset = "true",
-     .help = "Whether it asks for streams."},
+     HELP("Whether it asks for streams.")},
     {"goal", TIME(weir_config_traffic_tenant, goal_ns, MS, HOUR), .zero_is_off = true,
      .preset = "0",
-     .help = "The longest queue wait with which an answer counts as good. 0: every answer does."},
+     HELP("The longest queue wait with which an answer counts as good. 0: every answer does.")},
     {"client", TABLE(weir_config_traffic_tenant, client, client_table, struct weir_config_client),
      .word = &client_word},
 };
 static const struct weir_field_table traffic_tenants_table = {
     "traffic.tenants[]", FIELDS(traffic_tenant_fields), sizeof(struct weir_config_traffic_tenant),
-    WEIR_CONFIG_LAB_TENANTS_MAX, "Who sends what."};
+    WEIR_CONFIG_LAB_TENANTS_MAX, HELP("Who sends what.")};
 
 static const struct weir_field traffic_fields[] = {
     {"time", TIME(weir_config_traffic, time_ns, 10 * MS, 24 * HOUR), .preset = "120s",
-     .help = "Nobody sends anything new after that. With a trace: to the trace's end."},
+     HELP("Nobody sends anything new after that. With a trace: to the trace's end.")},
     {"run", TIME(weir_config_traffic, run_ns, 10 * MS, 48 * HOUR), .zero_is_off = true,
-     .preset = "0", .help = "The run ends then at the latest. 0: when every request is over."},
+     .preset = "0", HELP("The run ends then at the latest. 0: when every request is over.")},
     {"bin", TIME(weir_config_traffic, bin_ns, 10 * MS, HOUR), .preset = "1s",
-     .help = "Length of a bin of the series over time."},
+     HELP("Length of a bin of the series over time.")},
     {"ledger_delay", TIME(weir_config_traffic, ledger_delay_ns, 0, 10 * S), .preset = "0",
-     .help = "The ledger's answers take so long. 0: none."},
+     HELP("The ledger's answers take so long. 0: none.")},
     {"tenants", ROWS(weir_config_traffic, tenants, tenants_count, traffic_tenants_table,
                      struct weir_config_traffic_tenant *)},
 };
 const struct weir_field_table weir_config_traffic_table = {
     "traffic", FIELDS(traffic_fields),
-    .help = "What `weir lab` sends through the setup of this file (docs/lab.md). `weir serve` says "
-            "that it does not use it."};
+    HELP("What `weir lab` sends through the setup of this file (docs/lab.md). `weir serve` says "
+         "that it does not use it.")};
 
 static const struct weir_field trouble_fields[] = {
     {"kind", CHOICE(weir_config_trouble, kind, enum weir_config_trouble_kind, trouble_choices),
      .is_required = true,
-     .help = "fail: what runs or comes there fails with 503. slow: its steps take longer."},
+     HELP("fail: what runs or comes there fails with 503. slow: its steps take longer.")},
     {"replica", U32(weir_config_trouble, replica, 1, 256), .zero_is_off = true, .preset = "0",
-     .help = "Which, from 1. 0: every one."},
+     HELP("Which, from 1. 0: every one.")},
     {"from", TIME(weir_config_trouble, from_ns, 0, 24 * HOUR), .is_required = true,
-     .help = "From then on since the start"},
+     HELP("From then on since the start")},
     {"until", TIME(weir_config_trouble, until_ns, 0, 24 * HOUR), .is_required = true,
-     .help = "until then."},
-    {"times", FACTOR(weir_config_trouble, times_permille, 1000, 1000000), .derived = "3",
-     .help = "slow: a step takes so many times as long."},
+     HELP("until then.")},
+    {"times", FACTOR(weir_config_trouble, times_permille, 1000, 1000000), DERIVED("3"),
+     HELP("slow: a step takes so many times as long.")},
 };
 static const struct weir_field_table troubles_table = {
     "backend[].troubles[]", FIELDS(trouble_fields), sizeof(struct weir_config_trouble), 64,
-    "Replicas that fail or are slow for a while."};
+    HELP("Replicas that fail or are slow for a while.")};
 
 static const struct weir_field backend_fields[] = {
     {"upstream", NAME(weir_config_backend, upstream),
-     .derived = "every upstream without an entry of its own", .help = "The upstream it is behind."},
+     DERIVED("every upstream without an entry of its own"), HELP("The upstream it is behind.")},
     {"replicas", U32(weir_config_backend, replicas, 1, 256), .preset = "4",
-     .help = "Copies of the model. A request goes to the one that has the fewest."},
+     HELP("Copies of the model. A request goes to the one that has the fewest.")},
     {"sequences", U32(weir_config_backend, sequences, 1, 65536), .preset = "48",
-     .help = "Requests that one replica works on at once; more wait in front of it."},
+     HELP("Requests that one replica works on at once; more wait in front of it.")},
     {"step", TIME(weir_config_backend, step_ns, 1, HOUR), .zero_is_off = true, .preset = "6ms",
-     .help = "A step, in which every sequence gets one token, takes so long"},
+     HELP("A step, in which every sequence gets one token, takes so long")},
     {"step_sequence", TIME(weir_config_backend, step_sequence_ns, 1, HOUR), .zero_is_off = true,
-     .preset = "250us", .help = "and so much more for each sequence."},
+     .preset = "250us", HELP("and so much more for each sequence.")},
     {"prefill", FACTOR(weir_config_backend, prefill_permille, 0, 1000000), .preset = "0.1",
-     .help = "Steps that a token of the prompt costs before the first token of output."},
+     HELP("Steps that a token of the prompt costs before the first token of output.")},
     {"kv_tokens", COUNT(weir_config_backend, kv_tok, 0, UINT64_C(1) << 40), .preset = "0",
-     .help = "Tokens of prompts and outputs that one replica holds at once. 0: no bound."},
+     HELP("Tokens of prompts and outputs that one replica holds at once. 0: no bound.")},
     {"latency", TIME(weir_config_backend, latency_ns, 0, HOUR), .preset = "0",
-     .help = "The network, before anything else."},
+     HELP("The network, before anything else.")},
     {"troubles", ROWS(weir_config_backend, troubles, troubles_count, troubles_table,
                       struct weir_config_trouble *)},
 };
 const struct weir_field_table weir_config_backend_table = {
     "backend[]", FIELDS(backend_fields), sizeof(struct weir_config_backend), 64,
-    "What stands behind an upstream in `weir lab`: replicas that work on what they have in steps "
-    "(continuous batching). Without it, each upstream has one with the defaults."};
+    HELP("What stands behind an upstream in `weir lab`: replicas that work on what they have in "
+         "steps "
+         "(continuous batching). Without it, each upstream has one with the defaults.")};

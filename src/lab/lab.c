@@ -190,14 +190,6 @@ void lab_request_timer(struct weir_lab *lab, struct lab_request *r)
     lab_timer(lab, lab->at.requests + lab_index(lab, r), at_ns);
 }
 
-void lab_audit(struct weir_lab *lab)
-{
-    if (!lab->s->is_audited)
-        return;
-    weir_flow_audit(lab->flow);
-    WEIR_INVARIANT(weir_ledger_audit(lab->ledger) == NULL);
-}
-
 static void request_timer_due(struct weir_lab *lab, struct lab_request *r)
 {
     uint64_t now_ns = lab->now_ns;

@@ -14,23 +14,29 @@ static size_t memory_bytes;
 static double *column; /* that was asked for last */
 static size_t column_room;
 
+static void *lab_memory(void)
+{
+    return (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+}
+
 void module_drop_run(void)
 {
     module.results = NULL;
     module.entries_count = 0;
 }
 
+/* 64 bytes more than that: the lab's memory is aligned to so many. */
 static bool make_room(size_t bytes)
 {
     if (bytes > MEMORY_MAX)
         return false;
     if (bytes > memory_bytes) {
         free(memory);
-        memory = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+        memory = malloc(bytes + 64);
         memory_bytes = memory ? bytes : 0;
     }
     if (memory)
-        memset(memory, 0, bytes);
+        memset(lab_memory(), 0, bytes);
     return memory != NULL;
 }
 
@@ -51,7 +57,7 @@ bool module_run_seed(uint64_t seed)
     module_drop_run();
     if (!make_room(bytes))
         return false;
-    struct weir_lab *lab = weir_lab_init(memory, bytes, &module.map.scenario, seed);
+    struct weir_lab *lab = weir_lab_init(lab_memory(), bytes, &module.map.scenario, seed);
     weir_lab_on_ended(lab, collect_entry, NULL);
     for (uint64_t until_ns = WEIR_NS_PER_S; weir_lab_run(lab, until_ns);)
         until_ns += WEIR_NS_PER_S;
