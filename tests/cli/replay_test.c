@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "run.h"
+#include "cli/run.h"
+#include "cli/tls.h"
 #include "trace/trace_file.h"
 
 #define KEY "wk_this-is-a-secret-0123456789"
@@ -158,6 +159,8 @@ static const struct {
     {"cut=2;end=tidy", "", 3, "cut: status 200 with a stream that ended without its last word"},
     {"html", "", 3,
      "web page: status 200 with a web page where an answer of openai-chat was expected"},
+    {"garbage", "", 3, "not an answer: status 200 with "},
+    {"garbage", "--stream no", 3, "not an answer: status 200 with "},
     {"redirect", "", 3,
      "redirect: status 307 to http://127.0.0.1:1/elsewhere\n  Redirects are not followed"},
     {"status=401", "", 3, "4xx: status 401"},
@@ -197,6 +200,24 @@ static void replay__each_fault__ends_with_what_it_is_and_a_status(void **state)
               3);
     CHECK_MSG(strstr(run_out, " x TLS: TLS with 127.0.0.1"), "%s", run_out);
     mock_child_stop(&mock);
+}
+
+static void replay__a_certificate_that_does_not_hold__is_named(void **state)
+{
+    (void)state;
+    struct certs certs;
+    static const struct run_row certificates[] = {
+        {"$W replay $T/traces/arena27.csv $U --model m --speed 1000 --limit 30 --failures 8 2>&1",
+         3, "x TLS: "},
+        {"$W replay $T/traces/arena27.csv $U --model m --speed 1000 --limit 30 --failures 8 2>&1",
+         3, "certificate"},
+        {"$W replay $T/traces/arena27.csv $U --model m --speed 1000 --limit 3 --ca $CA --timeout "
+         "300ms 2>&1",
+         3, "head timeout"}, /* it holds; a POST gets no answer */
+    };
+    tls_open(&certs);
+    run_rows(certificates, WEIR_COUNT(certificates));
+    tls_close(&certs);
 }
 
 /* ---- what comes out ---- */
@@ -443,6 +464,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replay__each_command_line__says_what_it_must),
         cmocka_unit_test(replay__each_fault__ends_with_what_it_is_and_a_status),
+        cmocka_unit_test(replay__a_certificate_that_does_not_hold__is_named),
         cmocka_unit_test(replay__an_endpoint_that_answers__is_shown_in_every_form),
         cmocka_unit_test(replay__stopped_by_ctrl_c__leaves_a_partial_result),
         cmocka_unit_test(replay__a_gateways_recording_sent_again__is_recorded_as_it_was),

@@ -80,7 +80,8 @@ uint16_t lockstep_open(const struct weir_mock_config *config)
 {
     char error_text[512] = "";
     struct weir_mock_config own = *config;
-    CHECK(!lockstep.is_open);
+    if (lockstep.is_open) /* the test before failed in the middle */
+        lockstep_close();
     signal(SIGPIPE, SIG_IGN);
     own.listen = "127.0.0.1:0";
     lockstep.mock_loop = __real_weir_loop_create();
@@ -95,7 +96,6 @@ uint16_t lockstep_open(const struct weir_mock_config *config)
 
 void lockstep_close(void)
 {
-    CHECK(lockstep.is_open);
     weir_mock_close(lockstep.mock);
     weir_loop_destroy(lockstep.mock_loop);
     lockstep.mock_loop = lockstep.loop = NULL;
