@@ -95,8 +95,8 @@ const struct weir_pages cli_pages = {list, sizeof list / sizeof *list};
 `,
 );
 
-// Of the page's own weight what opening it loads counts; its module, and what it loads when it is asked for, are
-// told beside it. Later is only what nothing but import("./NAME.js") names.
+// The page's own weight: all of it that is served, and what opening it loads at once. Later comes only what nothing
+// but import("./NAME.js") names.
 const texts = new Map(served.map(({ name, bytes }) => [name, bytes.toString('utf8')]));
 const firstAsk = /\b(?:from|import)\s*["']\.\/([^"']+)["']/g;
 const laterAsk = /\bimport\(\s*["'`]\.\/([^"'`]+)["'`]/g;
@@ -109,15 +109,15 @@ const isModule = (name) => name.endsWith('.wasm');
 const isFile = (name) => single.some((one) => one.name === name);
 const sum = (which) => Object.entries(sizes).filter(([name]) => which(name)).reduce((total, [, size]) => total + size.gzip, 0);
 const totals = {
-  page: sum((name) => !isModule(name) && first.has(name)),
-  later: sum((name) => !isModule(name) && !isFile(name) && !first.has(name)),
+  page: sum((name) => !isModule(name) && !isFile(name)),
+  opening: sum((name) => !isModule(name) && !isFile(name) && first.has(name)),
   wasm: sum(isModule),
 };
 for (const [name, size] of Object.entries(sizes)) size.when = isFile(name) ? 'download' : first.has(name) ? 'opening' : 'asked for';
 writeFileSync(path.join(out, 'lab_pages.json'), `${JSON.stringify({ gzip_bytes: totals, files: sizes }, null, 1)}\n`);
 const kb = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
 console.log(
-  `lab page by gzip: ${kb(totals.page)} to open it, ${kb(totals.later)} when asked for, its module ${kb(totals.wasm)}; weir-lab.html ${kb(single[0].bytes.length)}`,
+  `lab page by gzip: ${kb(totals.page)} in all, ${kb(totals.opening)} to open it, its module ${kb(totals.wasm)}; weir-lab.html ${kb(single[0].bytes.length)} as it is`,
 );
 
 // Folders stand in the list too: a file that comes into one makes it new.

@@ -9,7 +9,7 @@ const place = process.env.WEIR_PAGES_JSON ?? fileURLToPath(new URL('../../build/
 const { gzip_bytes: weighs, files } = JSON.parse(readFileSync(place, 'utf8'));
 const heaviest = Object.entries(files).map(([name, { gzip, when }]) => `${name} ${gzip} (${when})`).join(', ');
 
-test(`opening the page (html, scripts, styles, worker) takes less than ${LIMIT_BYTES} bytes beside its module`, () => {
+test(`the page (all html, scripts, styles, its worker) takes less than ${LIMIT_BYTES} bytes beside its module`, () => {
   assert.ok(weighs.page > 0 && weighs.page < LIMIT_BYTES, `${weighs.page} bytes: ${heaviest}`);
 });
 
