@@ -153,7 +153,8 @@ static void lab__two_runs__print_the_same_bytes(void **state)
 {
     (void)state;
     CHECK_INT(run("$W lab --json > $D/1 && $W lab --json > $D/2 && cmp $D/1 $D/2"), 0);
-    CHECK_INT(run("$W lab --svg $D/1 >/dev/null && $W lab --svg $D/2 > /dev/null && cmp $D/1 $D/2"),
+    CHECK_INT(run("$W lab --svg $D/1.svg >/dev/null && $W lab --svg $D/2.svg >/dev/null && cmp "
+                  "$D/1.svg $D/2.svg"),
               0);
     CHECK_INT(run("$W lab --json --seed 2 > $D/2; cmp $D/1 $D/2 2>&1"), 1);
 }
