@@ -246,7 +246,7 @@ class Run:
         self.parts = list(parse(self.lines))
         self.ports = free_ports({port for line in self.lines for port in ADDRESS.findall(line)})
         self.doc_ports = {mine: port for port, mine in self.ports.items()}
-        self.scratch = tempfile.mkdtemp(prefix="weir-doc-")
+        self.scratch = os.path.realpath(tempfile.mkdtemp(prefix="weir-doc-"))
         self.folder = os.path.join(self.scratch, "folder")
         os.makedirs(os.path.join(self.folder, "tests"))
         os.makedirs(os.path.join(self.scratch, "bin"))
@@ -293,11 +293,11 @@ def main():
     if len(sys.argv) not in (4, 5) or sys.argv[4:] not in ([], ["--write"]):
         sys.exit(__doc__)
     path, weir, root = sys.argv[1:4]
-    failed, out, copied = 0, [], 0
+    failed, told, out, copied = 0, 0, [], 0
     try:
         doc = Run(path, weir, root)
     except Fault as fault:
-        print(f"not ok - {path}: {fault}")
+        print(f"not ok - {path}: {fault}\n1..1")
         return 1
     try:
         for part in doc.parts:
@@ -312,6 +312,7 @@ def main():
             differs = difference(was, now, kind)
             what = f"{os.path.basename(path)}, line {first + 1}: {doc.lines[first][2:82].replace('#', '')}"
             print(f"{'not ok' if differs else 'ok'} - {what}", flush=True)
+            told += 1
             if differs:
                 failed += 1
                 print(f"# '{differs[0]}' is now '{differs[1]}'\n# if that is meant: "
@@ -320,12 +321,13 @@ def main():
                 out += [line for line in now if kind == "exact" or line == "" or not BUSY.search(line)]
                 copied = end
     except Fault as fault:
-        failed, copied = failed + 1, 0  # nothing is written of half a document
+        failed, told, copied = failed + 1, told + 1, 0  # nothing is written of half a document
         print(f"not ok - {path}: {fault}")
     finally:
         for command in doc.close():
-            failed += 1
+            failed, told = failed + 1, told + 1
             print(f"not ok - {path}: still running at the end: {command}")
+    print(f"1..{told}")
     if len(sys.argv) == 5 and copied:
         with open(path, "w", encoding="utf-8") as file:
             file.write("\n".join(out + doc.lines[copied:]))

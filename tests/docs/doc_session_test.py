@@ -137,6 +137,7 @@ def main():
             failed += 1
             line = error.__traceback__.tb_next.tb_lineno if error.__traceback__.tb_next else error.__traceback__.tb_lineno
             print(f"not ok - doc_session__{function.__name__}\n# line {line}: {error}")
+    print(f"1..{len(CASES)}")
     return 1 if failed else 0
 
 
