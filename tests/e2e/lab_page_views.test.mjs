@@ -103,8 +103,12 @@ pageClaim('the run is played, faster, paused by space, and begins anew after its
   await page.locator(SLIDER).press('End');
   await play.click();
   await page.waitForFunction((one) => document.querySelector(one).valueAsNumber < 60, SLIDER);
+  await page.locator(SLIDER).press('ArrowRight');
+  assert.equal(await play.getAttribute('aria-pressed'), 'false', 'moved by hand, it stays there');
   await page.locator(SLIDER).press(' ');
-  assert.equal(await play.getAttribute('aria-pressed'), 'false', 'space on the slider, too');
+  assert.equal(await play.getAttribute('aria-pressed'), 'true', 'space is for the slider, too');
+  await page.locator(SLIDER).press(' ');
+  assert.equal(await play.getAttribute('aria-pressed'), 'false');
 });
 
 pageClaim('who wants no motion gets steps', async (lab) => {
@@ -137,6 +141,7 @@ pageClaim('a chart is dragged to a moment, and its pointer reads the nearest ten
   const end = await page.locator(SLIDER).evaluate((one) => Number(one.max));
   await page.mouse.move(box.x + box.width * 0.1, box.y + box.height / 2);
   await page.mouse.down();
+  assert.ok(Math.abs((await momentOf(page)) - end * 0.1) < end * 0.02, 'a press goes there at once');
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 4 });
   await page.mouse.up();
   const at = await momentOf(page);

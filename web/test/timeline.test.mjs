@@ -112,6 +112,24 @@ test('at every moment as many wait, are in flight, have ended and fell out as a 
   }
 });
 
+test('the last to come may be the first to leave', () => {
+  const count = 5000;
+  const requests = makeRequests(count, 1, 12, 0.01);
+  for (let r = 0; r < count; r++) {
+    requests.arrival[r] = count - r;
+    requests.dispatch[r] = count + r;
+    requests.end[r] = count + r + 0.5;
+  }
+  const timeline = build(requests, 1);
+  for (const at of [1, 2500, 4999.5, 5000, 7000.25]) {
+    const { counts, queue } = naive(requests, 0, at);
+    const seen = [];
+    eachWaiting(timeline.tenants[0], at, (r) => seen.push(r) > 0);
+    assert.deepEqual(seen, queue, `${at} s`);
+    assert.equal(countsAt(timeline.tenants[0], at).waiting, counts.waiting);
+  }
+});
+
 test('a picture that has room for few asks for few, the oldest', () => {
   const requests = makeRequests(700, 1, 7, 0.01);
   const timeline = build(requests, 1);
