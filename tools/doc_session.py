@@ -15,7 +15,7 @@ WEIR is the program, ROOT the clone: the sessions find its deploy/ and tests/dat
   ```LANGUAGE FILE      A file of that name, as the reader saves it; with the language sh it is a program.
 
 In live blocks empty lines, the width of columns, dates, ports nobody chose and names made of hex digits do not count, nor does how
-many waited "noticeably", nor do notes that only a busy machine causes.
+many waited "noticeably" and at once, nor do notes that only a busy machine causes.
 
 Commands run one after the other in one shell, in an empty folder, so that variables and background processes stay.
 What they print of the folder's path reads ~/workshop.
@@ -44,7 +44,7 @@ LISTENS = re.compile(r"(?:--(?:listen|admin)[ =]|^\s*(?:listen|admin):\s*)127\.0
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?")
 DIGEST = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{10,}\b")
 NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*)(\.\d+)?(\s?(?:ns|us|ms|s|m|h)\b)?")
-NOTICEABLY = re.compile(r"\b\d+(?= of \d+ noticeably)")
+NOTICEABLY = re.compile(r"\b\d+(?= of \d+ noticeably)|(?<=; at most )\d+(?= at once)")
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 BUSY = re.compile(r"^$|did not keep up|machine was busy itself")
 

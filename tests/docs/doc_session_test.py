@@ -55,7 +55,7 @@ def times__differ_by_a_factor_of_two__and_counts_not_at_all():
     assert status(console(" times", "was refused in 1 s", "was answered in 1 s")) == 1
     assert status(console(" times", "2026-11-30T13:43:09Z by 3e12e1b4a1", "2027-01-01T00:00:00Z by 93ab01cd5f")) == 0
     assert status(console(" times", "at http://127.0.0.1:45033", "at http://127.0.0.1:7")) == 0
-    assert status(console(" times", "2 of 7 noticeably", "6 of 7 noticeably")) == 0
+    assert status(console(" times", "2 of 7 noticeably; at most 2 at once", "6 of 7 noticeably; at most 3 at once")) == 0
     assert status(console(" times", "2 of 7 noticeably", "2 of 8 noticeably")) == 1
 
 
