@@ -23,16 +23,18 @@ interface ChartKind {
   unitName: string;
   help: string;
   series: "waitMax" | "waiting" | "inFlight" | "tokens" | "refused";
+  /** Instead of a chart of zeros. */
+  none: string;
   /** Whether single events are spread over five seconds. */
   isSmooth?: boolean;
 }
 
 const kinds: readonly ChartKind[] = [
-  { id: "wait", title: "Longest wait", unit: "seconds", unitName: "s", series: "waitMax", help: "Of those dispatched in the bin, time in the queue." },
-  { id: "waiting", title: "Waiting", unit: "count", unitName: "requests", series: "waiting", help: "In the queue, on average over the bin." },
-  { id: "in-flight", title: "In flight", unit: "count", unitName: "requests", series: "inFlight", help: "At the backend, on average over the bin. Grey: all together; dashed: the permits." },
-  { id: "tokens", title: "Tokens", unit: "rate", unitName: "tokens/s", isSmooth: true, series: "tokens", help: "Prompt and output of the answers that ended, mean over five seconds." },
-  { id: "refused", title: "Refused", unit: "rate", unitName: "requests/s", isSmooth: true, series: "refused", help: "By the gateway, mean over five seconds." },
+  { id: "wait", none: "Nobody waited in the queue.", title: "Longest wait", unit: "seconds", unitName: "s", series: "waitMax", help: "Of those dispatched in the bin, time in the queue." },
+  { id: "waiting", none: "Nobody waited in the queue.", title: "Waiting", unit: "count", unitName: "requests", series: "waiting", help: "In the queue, on average over the bin." },
+  { id: "in-flight", none: "Nothing was in flight.", title: "In flight", unit: "count", unitName: "requests", series: "inFlight", help: "At the backend, on average over the bin. Grey: all together; dashed: the permits." },
+  { id: "tokens", none: "No answer ended.", title: "Tokens", unit: "rate", unitName: "tokens/s", isSmooth: true, series: "tokens", help: "Prompt and output of the answers that ended, mean over five seconds." },
+  { id: "refused", none: "Nobody was refused.", title: "Refused", unit: "rate", unitName: "requests/s", isSmooth: true, series: "refused", help: "By the gateway, mean over five seconds." },
 ];
 
 const goals = computed(() => {
@@ -97,14 +99,16 @@ function highest(series: Float64Array | undefined): number {
   return most;
 }
 
+/** Whether there is nothing to draw: nobody waited, or nobody was refused. */
+function isEmpty(kind: ChartKind, of: LabRun | null): boolean {
+  return of !== null && shown.value.every((t) => highest(of.result.tenants[t]?.series[kind.series]) === 0);
+}
+
 function readingText(kind: ChartKind): string {
   const result = settledRun.value?.result;
   if (!result) return "";
   const at = reading.value;
-  if (!at || at.kind !== kind.id) {
-    const isEmpty = shown.value.every((t) => highest(result.tenants[t]?.series[kind.series]) === 0);
-    return isEmpty ? "none in this run" : "";
-  }
+  if (!at || at.kind !== kind.id) return "";
   const bin = Math.min(result.bins - 1, Math.max(0, Math.floor(at.time / result.bin)));
   const tenant = result.tenants[pointed.value];
   if (!tenant) return instant(at.time);
@@ -162,6 +166,7 @@ function Chart({ kind }: { kind: ChartKind }) {
       element.replaceChildren();
     };
   }, []);
+  const isNone = isEmpty(kind, settledRun.value);
   return (
     <figure class="v-chart" data-chart={kind.id}>
       <figcaption>
@@ -171,8 +176,9 @@ function Chart({ kind }: { kind: ChartKind }) {
         </h3>
         <span class="v-reading">{readingText(kind)}</span>
       </figcaption>
-      <div ref={box} class="v-plot" role="img" aria-label={label(kind, settledRun.value)} style={{ height: `${HEIGHT}px` }} />
-      <p class="v-help">{kind.help}</p>
+      {isNone && <p class="v-nothing">{kind.none}</p>}
+      <div ref={box} class="v-plot" hidden={isNone} role="img" aria-label={label(kind, settledRun.value)} style={{ height: `${HEIGHT}px` }} />
+      {!isNone && <p class="v-help">{kind.help}</p>}
     </figure>
   );
 }

@@ -217,7 +217,7 @@ function Controls() {
         {instant(moment.value)} <span>of {instant(end)}</span>
       </output>
       <fieldset class="v-speed">
-        <legend class="v-unseen">Speed</legend>
+        <legend class="hidden-text">Speed</legend>
         {SPEEDS.map((times) => (
           <label key={times}>
             <input type="radio" name="v-speed" checked={speed.value === times} onChange={() => (speed.value = times)} />

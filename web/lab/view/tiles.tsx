@@ -1,4 +1,5 @@
 // The figures of the run as tiles, each with what the last change did to it.
+import { signal } from "@preact/signals";
 import { previous, run, type LabRun } from "../state/store";
 import { compare, figures, inWords, modelValue, recordedValue, type Figure } from "./figures";
 import { figure } from "./format";
@@ -6,6 +7,9 @@ import { Spark } from "./spark";
 import "./views.css";
 
 const arrows = { up: "▲", down: "▼", "": "" } as const;
+
+/** Whether the explanations stand under the figures where there is little room; else they do always. */
+const isExplained = signal(false);
 
 /** The run to compare with; null where it was of something else. */
 function comparable(now: LabRun, before: LabRun | null): LabRun | null {
@@ -36,11 +40,7 @@ function Tile({ of, now, before }: { of: Figure; now: LabRun; before: LabRun | n
           <span class={isMet ? "v-met" : "v-missed"}>{isMet ? "✓ kept" : "✕ missed"}</span>
         )}
       </p>
-      {before ? (
-        <Change of={of} now={value} before={modelValue(of, before)} />
-      ) : (
-        <p class="v-change v-none">nothing to compare with yet</p>
-      )}
+      {before ? <Change of={of} now={value} before={modelValue(of, before)} /> : <p />}
       <div>
         {recorded !== null && (
           <p class="v-recorded">
@@ -61,9 +61,14 @@ export function Tiles() {
   const seen = now ? figures.filter((of) => !of.applies || of.applies(now) || (before && of.applies(before))) : [];
   const isOtherTraffic = before && now && before.result.trafficHash !== now.result.trafficHash;
   return (
-    <section class="v-tiles" aria-labelledby="v-tiles">
-      <h2 id="v-tiles">What came of it</h2>
-      {!now && <p class="v-lead">Nothing has run yet.</p>}
+    <section class={isExplained.value ? "v-tiles v-explained" : "v-tiles"} aria-labelledby="v-tiles">
+      <div class="v-head">
+        <h2 id="v-tiles">What came of it</h2>
+        <button type="button" class="v-explain" aria-pressed={isExplained.value} onClick={() => (isExplained.value = !isExplained.value)}>
+          Explain
+        </button>
+      </div>
+      {!before && <p class="v-lead">{now ? "Change something, and each figure says what that did to it." : "Nothing has run yet."}</p>}
       {isOtherTraffic && (
         <p class="v-lead">The last change also changed what is sent, so not all of the difference is the gateway's.</p>
       )}
