@@ -352,7 +352,7 @@ function trafficControls(held: Held): Control[] {
   const drawn = setup.tenantNames.filter((name) => held.has(`${trafficOf(name)}.sends`) && !isTrace(name));
   const job = ["batch", "job", "night"].find((name) => drawn.includes(name) && held.read(`${trafficOf(name)}.rate`) !== "");
   if (job !== undefined && held.read(`${trafficOf(job)}.sends`) !== "false")
-    found.push(rateControl(held, job, "batch-rate", "traffic", `${job === "batch" ? "Batch" : job} rate`));
+    found.push(rateControl(held, job, "batch-rate", "traffic", job === "batch" ? "Batch rate" : `Rate of ${job}`));
   const bursty = drawn.map((name) => ({ name, at: `${trafficOf(name)}.burst` })).filter(({ at }) => !["", "0"].includes(held.read(`${at}.until`)));
   if (bursty.length > 0)
     found.push(

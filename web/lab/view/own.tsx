@@ -1,6 +1,6 @@
 // Files of one's own: dropped anywhere, chosen, or asked of the gateway that serves the page. Loaded with the first.
 import { signal, useSignal } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Problem, SetupText, TraceText } from "../engine/types";
 import { fetchServed, hasTraffic, offerTraffic, readDropped, type Offer } from "../state/drop";
 import { load } from "../state/setup";
@@ -53,10 +53,13 @@ function dropTrace(): void {
 
 function OfferPanel() {
   const made = offer.value;
+  const section = useRef<HTMLElement>(null);
+  /* Who hears the page, or has it by keys, is led to what is asked. */
+  useEffect(() => section.current?.focus(), [made]);
   if (!made) return null;
   const { name } = made.setup.text;
   return (
-    <section class="card offer" aria-label="Traffic for the configuration">
+    <section ref={section} tabIndex={-1} class="card offer" aria-label="Traffic for the configuration">
       <h2>{name} does not say who sends what</h2>
       <p>
         A gateway's configuration has no traffic. To try it, this can be added for {made.tenants.join(", ")}: one request a second each, at random, of 300 to 1,500 prompt tokens and 100 to 400 of
