@@ -5,7 +5,7 @@ import type { Engine, Problem, Reply, RunRequest, SetValue } from "../engine/typ
 import { pathsOf } from "./controls";
 import { addStep, closeSlide, mergeSets, moveBy, noHistory, type History } from "./history";
 import { presetText } from "./presets";
-import { beside, current, isRunning, moment, previous, problems, run, type LabRun, type LabSetup } from "./store";
+import { beside, current, isRunning, missionName, moment, previous, problems, run, type LabRun, type LabSetup } from "./store";
 import { isSameValue } from "./units";
 
 /** Texts of values by their path; see Setup.values. */
@@ -43,6 +43,8 @@ export const values = computed<Values>(() => run.value?.setup.values ?? {});
 /** What undo would take back, and redo do again; "": nothing. */
 export const undoLabel = computed(() => (history.value.at > 0 ? (history.value.steps[history.value.at]?.label ?? "") : ""));
 export const redoLabel = computed(() => history.value.steps[history.value.at + 1]?.label ?? "");
+/** A slider is being moved: more steps come soon. */
+export const isSliding = computed(() => (history.value.steps[history.value.at]?.slide ?? "") !== "");
 /** Whether the shown run is of what is set: false while a newer one is computed. */
 export const isFresh = computed(() => run.value?.of === current.value);
 
@@ -95,13 +97,19 @@ async function askBase(of: LabRun): Promise<Values | null> {
 
 let baseOf: LabSetup | undefined;
 
+/** A mission is played as long as its setup is edited. */
+function hold(setup: LabSetup | null): void {
+  current.value = setup;
+  missionName.value = setup?.origin.startsWith("mission:") ? setup.origin.slice(8) : "";
+}
+
 function takeBack(said: readonly Problem[]): void {
   const refused = history.value.steps[history.value.at];
   batch(() => {
     problems.value = said;
     if (refused?.control) refusal.value = { control: refused.control, value: refused.value, problems: said };
     history.value = accepted;
-    current.value = accepted.steps[accepted.at]?.setup ?? null;
+    hold(accepted.steps[accepted.at]?.setup ?? null);
     isRunning.value = false;
   });
 }
@@ -158,7 +166,7 @@ function take(setup: LabSetup, label: string, control = "", value = "", slide = 
     problems.value = [];
     refusal.value = null;
     history.value = addStep(history.value, { setup, label, control, value, slide });
-    current.value = setup;
+    hold(setup);
   });
   return runCurrent();
 }
@@ -249,7 +257,7 @@ function go(by: number): Promise<void> {
     problems.value = [];
     refusal.value = null;
     history.value = moved;
-    current.value = to.setup;
+    hold(to.setup);
   });
   return runCurrent();
 }

@@ -5,6 +5,7 @@ import { useEffect, useId } from "preact/hooks";
 import type { Problem } from "../engine/types";
 import { groups, type Control, type Scale } from "../state/controls";
 import { controls, findControl } from "../state/held";
+import { isSameValue } from "../state/units";
 import { change, controlsOfMission, endSlide, isFresh, newSeed, refusal, setSeed } from "../state/setup";
 import { missionName, run } from "../state/store";
 
@@ -119,7 +120,9 @@ function Slider({ control, isBare }: FieldProps) {
     if (isFresh.value) draft.value = null;
   }, [isFresh.value, control.value]);
   if (!scale) return null;
-  const shown = draft.value ?? control.value;
+  /* The engine's 90/m is 1.5/s to a reader. */
+  const usual = scale.text(scale.parse(control.value));
+  const shown = draft.value ?? (isSameValue(usual, control.value) ? usual : control.value);
   if (isBare)
     return (
       <>
@@ -183,7 +186,7 @@ function Choices({ control, isBare }: FieldProps) {
       </div>
     );
   return (
-    <div class="field" role="radiogroup" aria-labelledby={id} data-control={control.id}>
+    <fieldset class="field" aria-labelledby={id} data-control={control.id}>
       <span id={id} class="label">
         {control.label}
       </span>
@@ -198,7 +201,7 @@ function Choices({ control, isBare }: FieldProps) {
       </div>
       {control.isMixed && <p class="note">They differ; see the tenants one by one.</p>}
       <Problems control={control} id={`${id}-problem`} />
-    </div>
+    </fieldset>
   );
 }
 

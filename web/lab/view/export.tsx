@@ -54,7 +54,7 @@ export function Take() {
   const setup = current.value;
   useEffect(() => {
     if (!setup) return;
-    void writeLink().then((text) => (link.value = text));
+    void writeLink(setup, beside.value?.of).then((text) => (link.value = text));
     void yamlOf(setup).then((answer) => {
       yaml.value = answer.ok ? answer.text : "";
       why.value = answer.ok ? "" : answer.problems.map(problemText).join("; ");

@@ -1,14 +1,15 @@
 // The address follows the setup, and the setup an address that is opened.
 import { effect, signal } from "@preact/signals";
 import { LinkError, linkOf, readLink } from "../state/link";
-import { awaitBeside, load, loadPreset, textOf } from "../state/setup";
-import { beside, current, problems, run } from "../state/store";
+import { awaitBeside, isSliding, load, loadPreset, textOf } from "../state/setup";
+import { beside, current, problems, run, type LabSetup } from "../state/store";
 import { loadMissions } from "./later";
 
 /** Files that the address cannot hold; empty: it holds all. */
 export const lost = signal<readonly string[]>([]);
 
-const waitMs = 250;
+/** While a slider is moved: browsers let a page change its address some hundred times a minute. */
+const waitMs = 400;
 let written = "";
 let timer = 0;
 
@@ -16,12 +17,10 @@ const complain = (text: string): void => {
   problems.value = [{ where: "link", line: 0, column: 0, text, isWarning: false }];
 };
 
-/** The newest setup as an address. */
-export async function writeLink(): Promise<string> {
+/** Writes a setup into the address; its whole. */
+export async function writeLink(setup: LabSetup, other?: LabSetup): Promise<string> {
   clearTimeout(timer);
-  const setup = current.value;
-  if (!setup) return location.href;
-  const link = await linkOf(setup, beside.value?.of ?? null);
+  const link = await linkOf(setup, other ?? null);
   lost.value = link.lost;
   if (setup === current.value) {
     written = link.hash;
@@ -57,8 +56,12 @@ export async function followLink(): Promise<void> {
   });
   await openLink();
   effect(() => {
-    const has = current.value !== null && (beside.value, run.value) !== null;
+    /* Of what the engine took; the one beside is part of it. */
+    const other = beside.value;
+    const shown = run.value;
+    if (!shown || shown.of !== current.value) return;
     clearTimeout(timer);
-    if (has) timer = window.setTimeout(() => void writeLink(), waitMs);
+    if (isSliding.value) timer = window.setTimeout(() => void writeLink(shown.of, other?.of), waitMs);
+    else void writeLink(shown.of, other?.of);
   });
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Problem, SetupText, TraceText } from "../engine/types";
 import { fetchServed, hasTraffic, offerTraffic, readDropped, type Offer } from "../state/drop";
 import { load } from "../state/setup";
-import { current, missionName, problems, run } from "../state/store";
+import { current, problems, run } from "../state/store";
 
 const offer = signal<Offer | null>(null);
 
@@ -13,7 +13,6 @@ const isServed = (): boolean => location.protocol !== "file:";
 async function takeConfig(text: SetupText, origin: string): Promise<void> {
   const trace = current.value?.trace ?? null;
   const setup = { origin, text, sets: [], seed: current.value?.seed ?? 1, trace };
-  missionName.value = "";
   offer.value = null;
   if (trace || hasTraffic(text.text)) return load(setup);
   const found = await offerTraffic(setup);
@@ -25,7 +24,6 @@ async function takeConfig(text: SetupText, origin: string): Promise<void> {
 async function takeTrace(trace: TraceText): Promise<void> {
   const base = offer.value ? { ...offer.value.setup, text: { ...offer.value.setup.text, text: withoutAdded(offer.value) }, sets: [] } : current.value;
   if (!base) return;
-  missionName.value = "";
   offer.value = null;
   await load({ ...base, trace }, trace.name);
 }

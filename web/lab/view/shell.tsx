@@ -44,8 +44,7 @@ function Chooser() {
         data-control="preset"
         value={name}
         onChange={(event) => {
-          missionName.value = "";
-          void loadPreset(event.currentTarget.value);
+                  void loadPreset(event.currentTarget.value);
         }}
       >
         {!isPreset && (
