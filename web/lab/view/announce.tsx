@@ -3,7 +3,7 @@ import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { LabRun } from "../state/store";
 import { isRunning, previous, run } from "../state/store";
-import { seconds, share } from "./format";
+import { count, seconds, share } from "./format";
 
 const said = signal("");
 const waitMs = 700;
@@ -49,4 +49,40 @@ export function Announcer() {
       {said}
     </p>
   );
+}
+
+/** The main figures, in view while the controls of a narrow page are open. */
+export function Strip() {
+  const now = run.value;
+  if (!now) return null;
+  const here = watched(now);
+  const there = previous.value && watched(previous.value);
+  return (
+    <div class="strip">
+      <span>
+        <span>wait p95, {here.name}</span>
+        <strong>{seconds(here.wait)}</strong>
+        {there && ` was ${seconds(there.wait)}`}
+      </span>
+      <span>
+        <span>least in goal</span>
+        <strong>{share(here.good)}</strong>
+      </span>
+      <span>
+        <span>refused</span>
+        <strong>{count(now.result.all.refused)}</strong>
+      </span>
+      <a href="#results" onClick={toResults}>
+        Results
+      </a>
+    </div>
+  );
+}
+
+/** To the results without a word in the address: that holds the setup. */
+export function toResults(event: Event): void {
+  event.preventDefault();
+  const results = document.getElementById("results");
+  results?.scrollIntoView();
+  results?.focus({ preventScroll: true });
 }

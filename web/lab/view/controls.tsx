@@ -261,12 +261,13 @@ export function ControlField(props: FieldProps) {
   }
 }
 
-function Groups() {
+/** Without those that stand elsewhere. */
+function Groups({ without }: { without: readonly string[] }) {
   const isMission = missionName.value !== "";
   return (
     <>
       {groups.map((group) => {
-        const own = controls.value.filter((control) => control.group === group.id);
+        const own = controls.value.filter((control) => control.group === group.id && !without.includes(control.id));
         if (own.length === 0) return null;
         return (
           <details class="group" open={group.isOpen && !isMission} key={group.id}>
@@ -287,7 +288,7 @@ function Groups() {
 export function Controls() {
   if (!run.value) return <p class="note">The controls are here once the first result is.</p>;
   const opened = missionName.value === "" ? [] : controlsOfMission(missionName.value);
-  if (opened.length === 0) return <Groups />;
+  if (opened.length === 0) return <Groups without={[]} />;
   return (
     <>
       <div class="group">
@@ -300,7 +301,7 @@ export function Controls() {
         <summary>
           <h3>All other controls</h3>
         </summary>
-        <Groups />
+        <Groups without={opened} />
       </details>
     </>
   );

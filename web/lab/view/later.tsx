@@ -18,18 +18,13 @@ function later(load: () => Promise<ComponentType>): ComponentType {
   };
 }
 
-/* The missions land on their own; until then there are none. */
-const missions = import.meta.glob<Record<string, ComponentType>>("../missions/panel.tsx")["../missions/panel.tsx"];
-const none: ComponentType = () => <p>There are no missions in this build.</p>;
-const mission = async (name: string): Promise<ComponentType> => (await missions?.())?.[name] ?? none;
-
 /** Before a mission's text is asked for. */
 export async function loadMissions(): Promise<void> {
-  await missions?.();
+  await import("../missions/panel");
 }
 
-export const MissionPanel = later(() => mission("MissionPanel"));
-export const MissionList = later(() => mission("MissionList"));
+export const MissionPanel = later(async () => (await import("../missions/panel")).MissionPanel);
+export const MissionList = later(async () => (await import("../missions/panel")).MissionList);
 export const Compare = later(async () => (await import("./compare")).Compare);
 export const Take = later(async () => (await import("./export")).Take);
 export const Own = later(async () => (await import("./own")).Own);

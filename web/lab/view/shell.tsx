@@ -7,7 +7,7 @@ import { aboutOf, presetNames } from "../state/presets";
 import { change, dropBeside, isFresh, loadPreset, pinBeside, redo, redoLabel, resetSets, swapBeside, undo, undoLabel } from "../state/setup";
 import { beside, current, isRunning, missionName, problems, run } from "../state/store";
 import { About } from "./about";
-import { Announcer } from "./announce";
+import { Announcer, Strip, toResults } from "./announce";
 import { Controls, problemText } from "./controls";
 import { DropZone, OwnFiles } from "./drop";
 import { Compare, MissionList, MissionPanel, Take } from "./later";
@@ -36,6 +36,7 @@ function useKeys(): void {
 function Chooser() {
   const origin = current.value?.origin ?? "";
   const isPreset = origin.startsWith("preset:");
+  const isMission = origin.startsWith("mission:");
   const name = isPreset ? origin.slice(7) : "";
   return (
     <label class="chooser">
@@ -49,7 +50,7 @@ function Chooser() {
       >
         {!isPreset && (
           <option value="" disabled selected>
-            {current.value?.text.name ?? "…"}
+            {isMission ? `mission: ${current.value?.text.name}` : (current.value?.text.name ?? "…")}
           </option>
         )}
         {presetNames.map((preset) => (
@@ -186,7 +187,10 @@ function Headline() {
   return (
     <div class="headline">
       <p>
-        <strong>{setup.text.name}</strong>
+        <strong>
+          {setup.origin.startsWith("mission:") && "Mission "}
+          {setup.text.name}
+        </strong>
         {about && ` · ${about}`}
       </p>
       <Changes />
@@ -256,7 +260,7 @@ export function Shell() {
   const isOpen = useSignal(false);
   return (
     <div class={isFresh.value ? "page" : "page stale"} aria-busy={isRunning.value}>
-      <a class="skip" href="#results">
+      <a class="skip" href="#results" onClick={toResults}>
         Skip to the results
       </a>
       <Bar />
@@ -266,6 +270,7 @@ export function Shell() {
           <button type="button" class="side-toggle" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
             {isOpen.value ? "Hide the controls" : "Change the setup"}
           </button>
+          <Strip />
           <div class="side-body">
             <h2 class="hidden-text">Controls</h2>
             <Controls />
