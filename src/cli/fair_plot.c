@@ -116,7 +116,8 @@ bool fair_plot(const struct fair_report *r, const char *path, struct fair_error 
         snprintf(error->text, sizeof error->text, "out of memory");
     } else if (problem) {
         ok = false;
-        snprintf(error->text, sizeof error->text, "%.300s: %s", path, problem);
+        snprintf(error->text, sizeof error->text, "%.300s: %s; name another file, or remove it",
+                 path, problem);
     } else if (!write_file(charts, r->count, path)) {
         ok = false;
         snprintf(error->text, sizeof error->text, "%.300s: %s", path, strerror(errno));

@@ -211,7 +211,8 @@ int lab_show_svg(const struct lab_setup *setup, const struct lab_run *run, const
     bool is_stdout = strcmp(path, "-") == 0, done = false;
     const char *problem = is_stdout ? NULL : cli_out_problem(path, CLI_CHART_BEGIN);
     if (problem) {
-        fprintf(stderr, "weir lab: --svg: %s: %s\n", path, problem);
+        fprintf(stderr, "weir lab: --svg: %s: %s; name another file, or remove it\n", path,
+                problem);
         return CLI_FAULT_STATUS;
     }
     errno = 0;

@@ -26,14 +26,15 @@ const char *cli_out_problem(const char *path, const char *begins)
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0 ||
         begins_so(path, begins))
         return NULL;
-    return "it is there, and weir did not write it; name another file, or remove it";
+    return "it is there, and holds something else";
 }
 
 bool cli_out_check(const char *command, const char *flag, const char *path, const char *begins)
 {
     const char *problem = cli_out_problem(path, begins);
     if (problem) {
-        fprintf(stderr, "%s: %s: %s: %s\n", command, flag, path, problem);
+        fprintf(stderr, "%s: %s: %s: %s; name another file, or remove it\n", command, flag, path,
+                problem);
         return false;
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

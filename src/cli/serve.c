@@ -157,6 +157,7 @@ static bool has_tenants(const struct weir_config *config)
 /* ---- the file that says it is ready ---- */
 
 static const char *ready_path;
+#define READY_BEGIN "WEIR_URL="
 
 /* A base URL for clients of one API, where an upstream speaks it. */
 static int format_base_url(const struct weir_config *config, enum weir_config_api api,
@@ -197,7 +198,7 @@ static bool write_ready(const struct weir_config *config, uint16_t listen_port, 
 /* false: it cannot be used; said. One of an earlier run is taken away: we are not ready. */
 static bool prepare_ready(const char *path)
 {
-    const char *problem = cli_serve_path_problem(path);
+    const char *problem = cli_serve_path_problem(path, READY_BEGIN);
     if (!problem && unlink(path) != 0 && errno != ENOENT)
         problem = strerror(errno);
     if (problem) {
@@ -330,6 +331,10 @@ int cli_serve(int argc, char **argv)
     struct weir_config *config = load(&args);
     if (!config)
         return CLI_USAGE_STATUS;
+    if (!cli_serve_check_files(config, ready_path)) {
+        weir_config_free(config);
+        return CLI_USAGE_STATUS;
+    }
     pid_t mock = 0;
     if (config->builtin_mock && (mock = start_mock(config)) < 0) {
         weir_config_free(config);

@@ -1,5 +1,8 @@
 #include "cli/serve_report.h"
+
+#include "cli/out_file.h"
 #include "cli/text.h"
+#include "gateway/config.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +12,13 @@
 #include <unistd.h>
 
 #define REPORT_TENANTS_SHOWN 10u
+/* How older reports begin. */
+#define REPORT_JSON_BEGIN "{\n  \"form\": "
+#define REPORT_TEXT_BEGIN "weir "
 
 /* ---- files ---- */
 
-const char *cli_serve_path_problem(const char *path)
+const char *cli_serve_path_problem(const char *path, const char *begins)
 {
     struct stat about;
     if (!*path)
@@ -20,7 +26,7 @@ const char *cli_serve_path_problem(const char *path)
     if (lstat(path, &about) != 0)
         return errno == ENOENT ? NULL : strerror(errno);
     if (S_ISREG(about.st_mode))
-        return NULL;
+        return cli_out_problem(path, begins);
     if (S_ISDIR(about.st_mode))
         return "it is a folder";
     return S_ISLNK(about.st_mode) ? "it is a symbolic link: name the file itself"
@@ -100,11 +106,51 @@ static void print_counts(FILE *to, const json_t *object, const char *none)
     fputs(*before ? "" : none, to);
 }
 
+/* Every try is in one of these: what clients repeat is a try each time. */
+static const struct {
+    const char *name, *text;
+} fates[] = {{"answered", "answered"},
+             {"refused", "refused"},
+             {"replayed", "answered from an idempotency key"},
+             {"unanswered", "left before an answer"},
+             {"under_way", "still under way"}};
+
+static int64_t sum_of(const json_t *value)
+{
+    const char *name;
+    json_t *count;
+    int64_t sum = json_integer_value(value);
+    json_object_foreach((json_t *)value, name, count) sum += json_integer_value(count);
+    return sum;
+}
+
+/* "53 tries: 25 answered, 28 refused"; answered and refused are always told. */
+static void put_tries(FILE *to, const json_t *object)
+{
+    char amount[CLI_AMOUNT_BYTES];
+    int64_t tries = cli_json_int(object, "tries");
+    fprintf(to, "%s %s: ", cli_amount(tries, amount), tries == 1 ? "try" : "tries");
+    for (size_t i = 0; i < WEIR_COUNT(fates); i++) {
+        int64_t count = sum_of(json_object_get(object, fates[i].name));
+        if (count > 0 || i < 2)
+            fprintf(to, "%s%s %s", i ? ", " : "", cli_amount(count, amount), fates[i].text);
+    }
+}
+
+static void print_tries(FILE *to, const json_t *requests)
+{
+    int64_t refused = sum_of(json_object_get(requests, "refused"));
+    fputs("asked      ", to);
+    put_tries(to, requests);
+    fputs(refused > 0 ? "; a client that was refused and asks again is another try\n" : "\n", to);
+}
+
 static void print_requests(FILE *to, const json_t *report)
 {
     const json_t *requests = json_object_get(report, "requests");
     const json_t *waiting = json_object_get(report, "waiting");
     char a[CLI_AMOUNT_BYTES], b[CLI_AMOUNT_BYTES], c[CLI_AMOUNT_BYTES];
+    print_tries(to, requests);
     fputs("answered   ", to);
     print_counts(to, json_object_get(requests, "answered"), "nothing");
     fputs("\nrefused    ", to);
@@ -114,15 +160,12 @@ static void print_requests(FILE *to, const json_t *report)
         const char *name, *text;
     } others[] = {{"cut", "cut after they began"},
                   {"clients_gone", "clients gone before the end"},
-                  {"under_way", "still under way"},
-                  {"repeats_by_clients", "repeats by clients"},
-                  {"replayed", "answered from an idempotency key"}};
+                  {"repeats_by_clients", "tries that a client called a repeat"}};
     for (size_t i = 0; i < WEIR_COUNT(others); i++)
         if (cli_json_int(requests, others[i].name) > 0)
             fprintf(to, "           %s: %s\n", others[i].text,
                     cli_amount(cli_json_int(requests, others[i].name), a));
-    if (cli_json_int(requests, "admitted") == 0 &&
-        json_object_size(json_object_get(requests, "refused")) == 0)
+    if (cli_json_int(requests, "tries") == 0)
         fputs("           nobody asked: have clients this gateway's address as their base URL?\n",
               to);
     fprintf(to, "waited     %s of %s noticeably; half at most %s, 95 %% at most %s",
@@ -180,8 +223,8 @@ static int by_use(const void *left, const void *right)
     int64_t used_a = cli_json_int(a, "input") + cli_json_int(a, "output");
     int64_t used_b = cli_json_int(b, "input") + cli_json_int(b, "output");
     if (used_a == used_b) {
-        used_a = cli_json_int(a, "admitted") + cli_json_int(a, "refused");
-        used_b = cli_json_int(b, "admitted") + cli_json_int(b, "refused");
+        used_a = cli_json_int(a, "tries");
+        used_b = cli_json_int(b, "tries");
     }
     if (used_a != used_b)
         return used_a < used_b ? 1 : -1;
@@ -193,23 +236,21 @@ static void print_tenants(FILE *to, const json_t *report)
     const json_t *tenants = json_object_get(report, "tenants");
     size_t count = json_array_size(tenants);
     json_t **sorted = calloc(count + 1, sizeof(json_t *));
-    char a[CLI_AMOUNT_BYTES], b[CLI_AMOUNT_BYTES], c[CLI_AMOUNT_BYTES], d[CLI_AMOUNT_BYTES];
+    char a[CLI_AMOUNT_BYTES], b[CLI_AMOUNT_BYTES];
     if (!sorted)
         return;
     for (size_t i = 0; i < count; i++)
         sorted[i] = json_array_get(tenants, i);
     qsort(sorted, count, sizeof *sorted, by_use);
-    for (size_t i = 0; i < count && i < REPORT_TENANTS_SHOWN; i++)
-        fprintf(
-            to,
-            "tenant     %s: %s admitted, %s refused; %s tokens in, %s out; waited %s on average, "
-            "%s at most\n",
-            cli_json_text(sorted[i], "name"), cli_amount(cli_json_int(sorted[i], "admitted"), a),
-            cli_amount(cli_json_int(sorted[i], "refused"), b),
-            cli_amount(cli_json_int(sorted[i], "input"), c),
-            cli_amount(cli_json_int(sorted[i], "output"), d),
-            brief(real_of(sorted[i], "wait_mean_s"), (char[CLI_AMOUNT_BYTES]){0}),
-            brief(real_of(sorted[i], "wait_max_s"), (char[CLI_AMOUNT_BYTES]){0}));
+    for (size_t i = 0; i < count && i < REPORT_TENANTS_SHOWN; i++) {
+        fprintf(to, "tenant     %s: ", cli_json_text(sorted[i], "name"));
+        put_tries(to, sorted[i]);
+        fprintf(to, "; %s tokens in, %s out; waited %s on average, %s at most\n",
+                cli_amount(cli_json_int(sorted[i], "input"), a),
+                cli_amount(cli_json_int(sorted[i], "output"), b),
+                brief(real_of(sorted[i], "wait_mean_s"), (char[CLI_AMOUNT_BYTES]){0}),
+                brief(real_of(sorted[i], "wait_max_s"), (char[CLI_AMOUNT_BYTES]){0}));
+    }
     int64_t more = (int64_t)(count > REPORT_TENANTS_SHOWN ? count - REPORT_TENANTS_SHOWN : 0) +
                    cli_json_int(report, "tenants_left_out");
     if (more > 0)
@@ -267,7 +308,7 @@ static char *report_text_path;
 
 bool cli_serve_report_to(const char *path)
 {
-    const char *problem = cli_serve_path_problem(path);
+    const char *problem = cli_serve_path_problem(path, REPORT_JSON_BEGIN);
     const char *which = path;
     size_t bytes = strlen(path), stem = bytes;
     if (bytes > 5 && strcmp(path + bytes - 5, ".json") == 0 && path[bytes - 6] != '/')
@@ -278,7 +319,7 @@ bool cli_serve_report_to(const char *path)
     }
     if (!problem) {
         which = report_text_path;
-        problem = cli_serve_path_problem(which);
+        problem = cli_serve_path_problem(which, REPORT_TEXT_BEGIN);
     }
     if (problem) {
         fprintf(stderr, "weir serve: --report cannot be written to %s: %s; name another file\n",
@@ -286,6 +327,29 @@ bool cli_serve_report_to(const char *path)
         return false;
     }
     report_path = path;
+    return true;
+}
+
+bool cli_serve_check_files(const struct weir_config *config, const char *ready)
+{
+    const struct {
+        const char *flag, *path;
+    } files[] = {
+        {"--report", report_path}, {"--report", report_text_path}, {"--ready-file", ready}};
+    for (size_t i = 0; i < WEIR_COUNT(files); i++) {
+        const char *use = files[i].path ? weir_config_use_of(config, files[i].path) : NULL;
+        if (use) {
+            fprintf(stderr, "weir serve: %s cannot be written to %s: it is %s; name another file\n",
+                    files[i].flag, files[i].path, use);
+            return false;
+        }
+        for (size_t k = 0; k < i; k++)
+            if (files[i].path && files[k].path && cli_out_is_same(files[i].path, files[k].path)) {
+                fprintf(stderr, "weir serve: %s and %s both want %s; name another file\n",
+                        files[k].flag, files[i].flag, files[i].path);
+                return false;
+            }
+    }
     return true;
 }
 

@@ -358,6 +358,10 @@ WEIR_MUST_USE struct weir_config *weir_config_load(const struct weir_config_sour
                                                    struct weir_config_problems *problems);
 void weir_config_free(struct weir_config *config);
 
+/* What weir itself has a file for, as in "the access log", whether it is there already or not; NULL:
+ * nothing. For what is written beside: config->record_file itself is compared with all others. */
+const char *weir_config_use_of(const struct weir_config *config, const char *path);
+
 /* Points the embedded default at the built-in mock's port, once it is known. */
 void weir_config_set_mock_port(struct weir_config *config, uint16_t port);
 void weir_config_problems_free(struct weir_config_problems *problems);

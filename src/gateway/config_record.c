@@ -8,47 +8,44 @@
 
 enum { PATH_BYTES = 4400 }; /* a path of 4,000 and what is put behind it */
 
-/* other: NULL: there is no such file. behind: put behind its path. True after saying that it is the
- * recording's. */
-static bool clashes(struct weir_loader *loader, const char *other, const char *behind,
-                    const char *what)
+/* other: NULL: there is no such file. behind: put behind its path. */
+static bool is_other(const char *path, const char *other, const char *behind)
 {
-    struct weir_config *config = loader->config;
-    char path[PATH_BYTES];
-    if (!other || (size_t)snprintf(path, sizeof path, "%s%s", other, behind) >= sizeof path ||
-        !weir_config_same_file(config->record_file, path))
-        return false;
-    weir_loader_error(loader, weir_loader_place(loader, &config->record_file),
-                      "'%s' is %s: a recording needs a file of its own", config->record_file, what);
-    return true;
+    char whole[PATH_BYTES];
+    return other && (size_t)snprintf(whole, sizeof whole, "%s%s", other, behind) < sizeof whole &&
+           weir_config_same_file(path, whole);
 }
 
-static bool clashes_any(struct weir_loader *loader)
+const char *weir_config_use_of(const struct weir_config *c, const char *path)
 {
-    const struct weir_config *c = loader->config;
     static const char *const ledger_files[] = {"", "-wal", "-shm", "-journal", ".lock"};
     static const char *const state_files[] = {"/ledger.db", "/keys.json", "/admin.token",
                                               "/install.secret"};
     for (size_t i = 0; i < WEIR_COUNT(ledger_files) && !c->ledger.in_memory; i++)
-        if (clashes(loader, c->ledger.path, ledger_files[i], "a file of the ledger"))
-            return true;
+        if (is_other(path, c->ledger.path, ledger_files[i]))
+            return "a file of the ledger";
     for (size_t i = 0; i < WEIR_COUNT(state_files); i++)
-        if (clashes(loader, c->state_dir, state_files[i], "a file of the state directory"))
-            return true;
-    for (uint32_t i = 0; i < c->upstreams_count; i++)
-        if (clashes(loader, c->upstreams[i].key_file, "", "an upstream's key_file") ||
-            clashes(loader, c->upstreams[i].tls_ca_file, "", "an upstream's ca_file"))
-            return true;
-    return clashes(loader, c->file, "", "the configuration") ||
-           clashes(loader, c->access_file, "", "the access log") ||
-           clashes(loader, c->tls_cert_file, "", "tls.cert_file") ||
-           clashes(loader, c->tls_key_file, "", "tls.key_file");
+        if (is_other(path, c->state_dir, state_files[i]))
+            return "a file of the state directory";
+    for (uint32_t i = 0; i < c->upstreams_count; i++) {
+        if (is_other(path, c->upstreams[i].key_file, ""))
+            return "an upstream's key_file";
+        if (is_other(path, c->upstreams[i].tls_ca_file, ""))
+            return "an upstream's ca_file";
+    }
+    return is_other(path, c->file, "")                                    ? "the configuration"
+           : is_other(path, c->access_file, "")                           ? "the access log"
+           : is_other(path, c->tls_cert_file, "")                         ? "tls.cert_file"
+           : is_other(path, c->tls_key_file, "")                          ? "tls.key_file"
+           : path != c->record_file && is_other(path, c->record_file, "") ? "the recording"
+                                                                          : NULL;
 }
 
 void weir_config_finish_record(struct weir_loader *loader)
 {
     struct weir_config *config = loader->config;
     struct weir_place place = weir_loader_place(loader, &config->record_file);
+    const char *use = NULL;
     if (!config->record_file)
         return;
     config->record_file = weir_config_absolute(loader, place, "recording's", config->record_file);
@@ -63,5 +60,8 @@ void weir_config_finish_record(struct weir_loader *loader)
         weir_loader_error(loader, place, "'%s' is a folder; name a file in it, as in %s/record.csv",
                           config->record_file, config->record_file);
     else
-        (void)clashes_any(loader);
+        use = weir_config_use_of(config, config->record_file);
+    if (use)
+        weir_loader_error(loader, place, "'%s' is %s: a recording needs a file of its own",
+                          config->record_file, use);
 }

@@ -79,6 +79,8 @@ void weir_metrics_finish(struct weir_metrics *m, const struct weir_request *r,
                              s->upstream != WEIR_NONE ? r->g->config->upstreams[s->upstream].name
                                                       : "?");
     }
+    m->waits[r->tenant].refused += s->refusal != WEIR_REFUSAL_NONE;
+    m->waits[r->tenant].unanswered += s->refusal == WEIR_REFUSAL_NONE && s->status == 0;
     if (s->dispatched_ns)
         metrics_wait(m, r->tenant, s->queue_wait_ns);
     if (s->head_ns && s->sent_ns)

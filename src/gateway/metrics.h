@@ -22,9 +22,11 @@ struct weir_request;
 #define WEIR_METRICS_STATUSES 600     /* 0: none, or none of HTTP's */
 #define WEIR_METRICS_FAILURES (WEIR_CALL_E_DESCRIPTORS + 1)
 
-/* Waits of one tenant's requests that were dispatched. */
+/* Waits of one tenant's requests that were dispatched, and what became of all that were admitted. */
 struct weir_metrics_wait {
     uint64_t count, sum_ns, max_ns;
+    uint64_t refused;    /* ended with a refusal of ours: before an answer, or in the middle */
+    uint64_t unanswered; /* ended before an answer, and not by us */
 };
 
 /* An upstream's answers 429. */

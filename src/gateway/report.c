@@ -92,12 +92,25 @@ static json_t *report_refused(const struct weir_metrics *m)
     return object;
 }
 
+/* Everything that was asked: admitted to the flow, refused before it, or answered by a key. */
+static uint64_t report_tries(const struct weir_metrics *m, const struct weir_flow_view *view)
+{
+    uint64_t tries = view->requests_now + m->idempotency[WEIR_IDEMPOTENCY_REPLAY];
+    for (uint32_t status = 0; status < WEIR_METRICS_STATUSES; status++)
+        tries += m->statuses[status];
+    for (int i = 1; i < WEIR_REFUSAL_COUNT; i++)
+        tries += m->refusals[i];
+    return tries;
+}
+
 static json_t *report_requests(const struct weir_gateway *g, const struct weir_flow_view *view)
 {
     const struct weir_metrics *m = &g->metrics;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "admitted",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tries",
+                     report_count(report_tries(m, view)), "admitted",
                      report_count(m->finished + view->requests_now), "answered", report_answered(m),
-                     "refused", report_refused(m), "cut", report_count(m->cut), "clients_gone",
+                     "refused", report_refused(m), "unanswered", report_count(m->statuses[0]),
+                     "cut", report_count(m->cut), "clients_gone",
                      report_count(m->gone[WEIR_GONE_CLOSED] + m->gone[WEIR_GONE_STALLED]),
                      "under_way", report_count(view->requests_now), "repeats_by_clients",
                      report_count(m->repeats), "replayed",
@@ -171,13 +184,18 @@ static json_t *report_tenants(const struct weir_gateway *g, uint64_t *left_out)
             continue;
         }
         json_array_append_new(
-            list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", name,
-                            "admitted", report_count(v.admitted), "refused",
-                            report_count(v.refused), "finished", report_count(v.finished),
-                            "wait_mean_s", report_seconds(w->count ? w->sum_ns / w->count : 0),
-                            "wait_max_s", report_seconds(w->max_ns), "input",
-                            report_count(v.input_tok), "output", report_count(v.output_tok),
-                            "estimated_requests", report_count(v.estimated_requests)));
+            list,
+            json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+                      name, "tries", report_count(v.admitted + v.refused - w->refused), "admitted",
+                      report_count(v.admitted), "answered",
+                      report_count(v.finished - w->refused - w->unanswered), "refused",
+                      report_count(v.refused), "unanswered", report_count(w->unanswered),
+                      "finished", report_count(v.finished), "under_way",
+                      report_count(v.admitted - v.finished), "wait_mean_s",
+                      report_seconds(w->count ? w->sum_ns / w->count : 0), "wait_max_s",
+                      report_seconds(w->max_ns), "input", report_count(v.input_tok), "output",
+                      report_count(v.output_tok), "estimated_requests",
+                      report_count(v.estimated_requests)));
     }
     return list;
 }

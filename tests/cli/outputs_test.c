@@ -226,12 +226,12 @@ static void files__that_weir_did_not_write__are_left_alone(void **state)
     static const struct run_row rows[] = {
         {"cp $T/traces/arena27.csv $D/t.csv; echo precious >$D/p; for flag in --csv --svg --html; "
          "do " SWEEP "--levels 2 $flag $D/p 2>&1; test $? = 2 || exit 9; done",
-         0, "/p: it is there, and weir did not write it; name another file, or remove it\n"},
+         0, "/p: it is there, and holds something else; name another file, or remove it\n"},
         {"$W replay $D/t.csv $U --model m --limit 2 --svg $D/t.csv 2>&1", 2,
          "weir replay: --svg: "},
         {"cmp $D/t.csv $T/traces/arena27.csv && cat $D/p", 0, "precious\n"},
-        {"echo '{}' >$D/s.yaml; $W lab noisy --svg $D/s.yaml 2>&1 >$D/o", 3, "did not write it"},
-        {"$W fair --plot $D/s.yaml 2>&1", 3, "did not write it"},
+        {"echo '{}' >$D/s.yaml; $W lab noisy --svg $D/s.yaml 2>&1 >$D/o", 3, "holds something else"},
+        {"$W fair --plot $D/s.yaml 2>&1", 3, "holds something else"},
         {"cat $D/s.yaml; ls $D/none.csv", 2, "{}\n"},
         /* Nothing is left of what was never sent. */
         {SWEEP "--levels 2 --csv $D/none.csv --html $D/p 2>&1", 2, "--html: "},
@@ -248,7 +248,7 @@ static void files__that_weir_did_not_write__are_left_alone(void **state)
          "--record $D/a.rec >$D/o 2>&1 || exit 9; done; grep -o 'weir replay of [a-z.]*' "
          "$D/a.svg",
          0, "weir replay of t.csv\n"},
-        {SWEEP "--levels 2 --csv $D/a.svg 2>&1", 2, "did not write it"}, /* a picture is no CSV */
+        {SWEEP "--levels 2 --csv $D/a.svg 2>&1", 2, "holds something else"}, /* a picture is no CSV */
         {SWEEP "--levels 1 --csv /dev/null >$D/o 2>&1", 0, ""},
     };
     run_rows(rows, WEIR_COUNT(rows));

@@ -76,7 +76,7 @@ claim('fourteen jobs at once, of both SDKs and without retries, all succeed thro
   assert.equal(report.upstreams[0].answered_429.count, 0, 'nobody ran into the limit');
   assert.equal(report.tenants.length, 2);
   assert.ok(report.waiting.longest_queue >= 5 && report.waiting.noticeably >= 5, JSON.stringify(report.waiting));
-  assert.match(run.err, /answered +14 x 200\nrefused +nothing\n/, 'the summary is in the log of the job');
+  assert.match(run.err, /asked +14 tries: 14 answered, 0 refused\nanswered +14 x 200\nrefused +nothing\n/, 'the summary is in the log of the job');
   await gone('weir', Number(/^pid (\d+)$/m.exec(run.out)[1]));
 });
 

@@ -30,7 +30,7 @@ claim('a report says what was admitted, waited, answered and spent, by tenant, a
   const report = json();
   assert.equal(report.state, 'drained');
   assert.deepEqual(report.requests, {
-    admitted: 14, answered: { 200: 14 }, refused: {}, cut: 0, clients_gone: 0, under_way: 0, repeats_by_clients: 2, replayed: 0,
+    tries: 14, admitted: 14, answered: { 200: 14 }, refused: {}, unanswered: 0, cut: 0, clients_gone: 0, under_way: 0, repeats_by_clients: 2, replayed: 0,
   });
   assert.equal(report.waiting.dispatched, 14);
   assert.equal(report.waiting.longest_queue, 9, 'five went at once');
@@ -42,7 +42,7 @@ claim('a report says what was admitted, waited, answered and spent, by tenant, a
     assert.equal(report.tenants.reduce((sum, tenant) => sum + tenant[member], 0), whole, member);
   assert.ok(Math.max(...report.tenants.map((tenant) => tenant.wait_max_s)) === report.waiting.max_s);
   assert.deepEqual(report.upstreams.map(({ calls, failed, breaker_opened }) => [calls, failed, breaker_opened]), [[14, 0, 0]]);
-  assert.match(text(), /^weir [^\n]*: drained\nanswered +14 x 200\nrefused +nothing\n +repeats by clients: 2\n/);
+  assert.match(text(), /^weir [^\n]*: drained\nasked +14 tries: 14 answered, 0 refused\nanswered +14 x 200\nrefused +nothing\n +tries that a client called a repeat: 2\n/);
   assert.doesNotMatch(text(), /nobody asked/);
   assert.match(text(), /waited +\d+ of 14 noticeably;.*at most 9 at once\n/);
   for (const secret of [...keys, 'a-word-of-content', gateway.token]) assert.ok(!(JSON.stringify(report) + text()).includes(secret));
@@ -73,6 +73,11 @@ claim('a report counts refusals by code, 429s with their hints, failures and wha
   assert.match(text(), /3 x 429 \(2 with a hint, 1\.50 s to 2\.00 s\), breaker 1 x opened/);
   assert.match(text(), /refused +.*1 x upstream_open/);
 });
+
+// What adds up: every try is answered, refused, left unanswered or under way.
+const fates = ({ answered, refused, unanswered, under_way: underWay, replayed = 0 }) => [answered, refused]
+  .map((one) => (typeof one === 'number' ? one : Object.values(one).reduce((sum, count) => sum + count, 0)))
+  .reduce((sum, count) => sum + count, unanswered + underWay + replayed);
 
 claim('a report counts what went wrong on the way: cut, gone, guessed, not reached; and what was replayed', async (rig) => {
   const upstream = await rig.hand((request, response) => {
@@ -110,11 +115,69 @@ claim('a report counts what went wrong on the way: cut, gone, guessed, not reach
   const report = JSON.parse(readFileSync(file, 'utf8'));
   const { cut: cuts, clients_gone: gone, replayed, refused } = report.requests;
   assert.deepEqual({ cuts, gone, replayed, refused }, { cuts: 1, gone: 1, replayed: 1, refused: { upstream_unavailable: 1 } });
+  assert.deepEqual([report.requests.tries, fates(report.requests)], [6, 6], 'what a key answered is a try, too');
   assert.ok(report.tokens.estimated_requests >= 1);
   assert.deepEqual(report.upstreams.map((one) => [one.name, one.not_answered]), [['up', { cut: 1 }], ['dead', { connect: 1 }]]);
   const text = readFileSync(file.replace('.json', '.txt'), 'utf8');
-  for (const said of [/cut after they began: 1/, /clients gone before the end: 1/, /answered from an idempotency key: 1/, /dead: 1 x called, 1 x failed \(1 x connect\)/])
+  for (const said of [/cut after they began: 1/, /clients gone before the end: 1/, /, 1 answered from an idempotency key/, /dead: 1 x called, 1 x failed \(1 x connect\)/])
     assert.match(text, said);
+});
+
+claim('a report of clients that ask again adds up: each try counts, once', async (rig) => {
+  const mock = await rig.mock('--plain', '--latency', '150ms');
+  const { gateway, json, text } = await reported(rig, mock, '--max-in-flight', '2', '--max-wait', '200ms');
+  let asked = 0;
+  await Promise.all(Array.from({ length: 12 }, async (_, i) => {
+    for (let tries = 0; tries < 3; tries++) {
+      asked++;
+      if ((await postChat(gateway, { key: `k${i % 2}` })).status === 200) return;
+    }
+  }));
+  assert.equal((await call(`${gateway.url}/v1/chat/completions`, { headers: bearer('k0'), body: '{' })).status, 400);
+  const leave = new AbortController();
+  const left = postChat(gateway, { key: 'k0', signal: leave.signal });
+  await until('it waits for its answer', async () => (await gateway.status()).requests === 1);
+  leave.abort();
+  await assert.rejects(left);
+  await until('it is gone', async () => (await gateway.status()).requests === 0);
+  await gateway.stop();
+  const { requests, tenants } = json();
+  assert.ok(requests.refused.queue_timeout > 0, 'or it shows nothing');
+  assert.equal(requests.tries, asked + 2);
+  assert.equal(requests.unanswered, 1);
+  assert.equal(fates(requests), requests.tries);
+  for (const tenant of tenants) assert.equal(fates(tenant), tenant.tries, tenant.name);
+  assert.equal(tenants.reduce((sum, one) => sum + one.tries, 0), asked + 1, 'what is malformed is no tenant\'s');
+  assert.equal(tenants.reduce((sum, one) => sum + one.answered, 0), requests.answered[200]);
+  assert.match(text(), new RegExp(`\\nasked +${asked + 2} tries: ${requests.answered[200]} answered, \\d+ refused, 1 left before an answer; a client that was refused`));
+  assert.match(text(), /\ntenant +\w+: \d+ tries: \d+ answered, \d+ refused/);
+});
+
+claim('a report, and the file that says it is ready, are none that weir has another use for', async (rig) => {
+  const state = rig.folder();
+  const file = (name) => path.join(state, name);
+  writeFileSync(file('weir.yaml'), JSON.stringify({
+    listen: '127.0.0.1:0', admin: '127.0.0.1:0', upstreams: [{ name: 'up', url: 'http://127.0.0.1:1/v1', key_file: file('key') }],
+    ledger: { path: file('book.json') }, record: { file: file('record.json') },
+  }));
+  writeFileSync(file('key'), 'sk-1\n');
+  writeFileSync(file('notes'), 'precious');
+  const rows = [
+    ['--report', 'weir.yaml', /holds something else/], ['--report', 'book.json', /is a file of the ledger/],
+    ['--report', 'access.json', /is the access log/], ['--report', 'record.json', /is the recording/],
+    ['--ready-file', 'key', /holds something else/], ['--ready-file', 'book.json.lock', /is a file of the ledger/],
+    ['--ready-file', 'keys.json', /is a file of the state directory/], ['--ready-file', 'notes', /holds something else/],
+  ];
+  for (const [flag, name, said] of rows) {
+    const run = rig.run(['serve', '-c', file('weir.yaml'), '--access-log', file('access.json'), flag, file(name)], state);
+    assert.equal(run.status, 2, name + run.stderr);
+    assert.match(run.stderr, said);
+    assert.ok(run.stderr.includes(flag), run.stderr);
+  }
+  const twice = rig.run(['serve', '--report', file('run.json'), '--ready-file', file('run.txt'), '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'], state);
+  assert.match(twice.stderr, /--report and --ready-file both want/);
+  assert.equal(readFileSync(file('notes'), 'utf8'), 'precious');
+  assert.ok(!existsSync(file('book.json')));
 });
 
 claim('a report of more tenants than it lists says how many it leaves out', async (rig) => {
