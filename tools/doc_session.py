@@ -9,9 +9,9 @@ WEIR is the program, ROOT the clone: the sessions find its deploy/ and tests/dat
   ```console            A line that begins with "$ " is a command, and goes on below while a line ends with \\, | or &&.
                         What follows, up to the next one, is what it printed, byte for byte.
   ```console times      The same of a live run: numbers with a decimal point or a unit of time agree when one is at most
-                        twice the other, or they lie 0.3 apart. All other numbers, and all words, are exact.
-  ```console measured   A table of measurements: in each line two of three numbers agree in that way, whatever their kind (one
-                        late answer moves a 99th percentile as it likes). What does not agree is measured twice more.
+                        twice the other, or they lie 1 apart (a second). All other numbers, and all words, are exact.
+  ```console measured   A table of measurements: in each line two of three numbers agree in that way, or lie 0.3 apart, whatever
+                        their kind (one late answer moves a 99th percentile as it likes). What does not agree is measured twice more.
   ```LANGUAGE FILE      A file of that name, as the reader saves it; with the language sh it is a program.
 
 In live blocks empty lines, the width of columns, dates, ports nobody chose and names made of hex digits do not count, nor does how
@@ -37,7 +37,7 @@ import time
 
 COMMAND_S = 60  # longest time for one command
 LISTEN_S = 20  # longest time until something in the background listens
-FACTOR, SLACK = 2.0, 0.3
+FACTOR, SLACK = 2.0, {"times": 1.0, "measured": 0.3}
 
 ADDRESS = re.compile(r"\b127\.0\.0\.1:(\d+)")
 LISTENS = re.compile(r"(?:--(?:listen|admin)[ =]|^\s*(?:listen|admin):\s*)127\.0\.0\.1:(\d+)", re.MULTILINE)
@@ -81,7 +81,7 @@ def agrees(was, now, kind):
     (words, numbers), (words_now, numbers_now) = skeleton(was, kind), skeleton(now, kind)
     if words != words_now:
         return False
-    off = sum(max(a, b) > FACTOR * min(a, b) and abs(a - b) > SLACK for a, b in zip(numbers, numbers_now, strict=True))
+    off = sum(max(a, b) > FACTOR * min(a, b) and abs(a - b) > SLACK[kind] for a, b in zip(numbers, numbers_now, strict=True))
     return 3 * off <= len(numbers) if kind == "measured" else off == 0
 
 

@@ -48,7 +48,8 @@ def what_a_command_prints__is_compared_to_the_byte():
 def times__differ_by_a_factor_of_two__and_counts_not_at_all():
     assert status(console(" times", "14 x 200 in 2.9 s", "14 x 200 in 1.6 s")) == 0
     assert status(console(" times", "14 x 200 in 3.9 s", "14 x 200 in 1.6 s")) == 1
-    assert status(console(" times", "0.31", "0.02")) == 0
+    assert status(console(" times", "0.91 s", "0.02 s")) == 0
+    assert status(console(" times", "1.91 s", "0.02 s")) == 1
     assert status(console(" times", "14 200", "13 200")) == 1
     assert status(console(" times", "14 200", "14 429")) == 1
     assert status(console(" times", "872 ms", "1.31 s")) == 0
