@@ -101,6 +101,11 @@ test('permits are counted while requests come, not while the last answers end', 
   assert.equal(of('permits', makeRun({ result, time: 20 })), 0.75);
 });
 
+test('no more permits are busy than there are, though some were taken away from under requests', () => {
+  const result = { upstreams: [{ name: 'gpu', inFlightMax: 60, inFlight: Float64Array.of(60, 20, 20, 20), permits: flat(40), open: flat(0), trips: 0 }] };
+  assert.equal(of('permits', makeRun({ result })), 0.625);
+});
+
 test('permits do not dwindle because the run ends within a bin', () => {
   const upstreams = [1, 2].map((n) => ({ name: `gpu-${n}`, inFlightMax: 9, inFlight: flat(5), permits: Float64Array.of(40, 40, 40, 10), open: flat(0), trips: 0 }));
   const run = makeRun({ result: { upstreams, end: 32.5 } });

@@ -168,7 +168,7 @@ function Chart({ kind }: { kind: ChartKind }) {
   }, []);
   const isNone = isEmpty(kind, settledRun.value);
   return (
-    <figure class="v-chart" data-chart={kind.id}>
+    <figure class={isNone ? "v-chart v-none" : "v-chart"} data-chart={kind.id}>
       <figcaption>
         <h3 title={kind.help}>
           {kind.title}

@@ -1,7 +1,7 @@
 // The figures that a run is judged by: what each is, in which direction it is better, and how it compares with
 // another run's. No drawing here.
 import type { RunResult, Setup, TenantFigures } from "../engine/types";
-import { change, count, figure, index, rate, reason, seconds, share, type Unit } from "./format";
+import { change, count, figure, index, many, rate, reason, seconds, share, type Unit } from "./format";
 
 /** A run, as far as figures need it. */
 export interface Judged {
@@ -121,7 +121,9 @@ function busyPermits(run: Judged): number {
   const { used, permits } = permitSeries(run);
   const until = Math.min(run.result.bins, Math.ceil(run.setup.time / run.result.bin));
   const there = sum(permits.subarray(0, until));
-  return there > 0 ? sum(used.subarray(0, until)) / there : NaN;
+  // More than all are in flight where some were taken away in the meantime.
+  const busy = used.subarray(0, until).map((value, i) => Math.min(value, permits[i] as number));
+  return there > 0 ? sum(busy) / there : NaN;
 }
 
 /** Longest wait of the judged tenants, by bin. */
@@ -163,7 +165,7 @@ function mostFrequentRefusal(run: Judged): string {
     for (const [code, number] of Object.entries(tenant.refusals))
       tries[code] = (tries[code] ?? 0) + number;
   const [most] = Object.entries(tries).sort((a, b) => b[1] - a[1]);
-  return most ? `most often: ${reason(most[0])}` : "";
+  return most ? `${many(sum(Object.values(tries)), "try", "tries")}, most often: ${reason(most[0])}` : "";
 }
 
 export const figures: readonly Figure[] = [
@@ -239,10 +241,11 @@ export const figures: readonly Figure[] = [
     isRecorded: true,
     value: (_, measured) => measured.all.tokensPerSecond,
     note(run) {
-      if (!hasGoals(run)) return "";
-      const judged = sum(judgedTenants(run).map((t) => run.result.tenants[t]?.tokensPerSecond ?? 0));
-      const rest = run.result.all.tokensPerSecond - judged;
-      return `with a goal ${rate(judged)}, without ${rate(Math.max(0, rest))}`;
+      const judged = judgedTenants(run);
+      if (judged.length === run.setup.tenants.length) return "";
+      const own = sum(judged.map((t) => run.result.tenants[t]?.tokensPerSecond ?? 0));
+      const rest = Math.max(0, run.result.all.tokensPerSecond - own);
+      return `with a goal ${rate(own)}, without ${rate(rest)}`;
     },
     series: (run) => addSeries(run, everyone(run), (series) => series.tokens),
   },
@@ -288,7 +291,7 @@ export const figures: readonly Figure[] = [
     note: (run) => `replicas busy ${share(run.result.busyShare)}`,
     series(run) {
       const { used, permits } = permitSeries(run);
-      return used.map((value, i) => value / Math.max(1, permits[i] as number));
+      return used.map((value, i) => Math.min(1, value / Math.max(1, permits[i] as number)));
     },
   },
   {

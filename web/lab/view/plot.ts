@@ -150,7 +150,7 @@ export class Plot {
   private drawAxes(look: PlotLook): void {
     const { context } = this;
     const bottom = MARGIN.top + this.plotHeight;
-    const stepY = niceStep(this.top, this.plotHeight / 26, this.data?.isCount ?? false);
+    const stepY = niceStep(this.top, this.plotHeight / 26, (this.data?.isCount ?? false) && this.top > 3);
     context.fillStyle = look.colours.line;
     for (let at = 0; at <= this.top; at += stepY)
       context.fillRect(MARGIN.left, Math.round(this.y(at)), this.plotWidth, 1);

@@ -53,14 +53,16 @@ function mostTokens(timeline: Timeline): number {
   return most;
 }
 
-/** Keeps `scene` after `run`. The first run is opened at its most telling moment. */
+/** Keeps `scene` after `run`. A setup is opened at the most telling moment of its first run. */
 function followRuns(): () => void {
   let newest: LabRun | null = null;
+  let origin = "";
   return effect(() => {
     const of = run.value;
     newest = of;
     if (!of?.result.requests) return;
-    if (!scene.peek() && moment.peek() === 0) moment.value = telling(of);
+    if (origin !== of.of.origin && !isPlaying.peek()) moment.value = telling(of);
+    origin = of.of.origin;
     const steps = buildTimeline(of.result.requests, of.result.tenants.length);
     void inSlices(steps, () => newest !== of).then((timeline) => {
       if (!timeline || newest !== of) return;
