@@ -4,7 +4,7 @@
   doc_session.py DOC.md WEIR ROOT            runs them; one TAP line a command; status 1 if any printed something else
   doc_session.py DOC.md WEIR ROOT --write    puts what is printed now into the document where it no longer agrees
 
-WEIR is the program, ROOT the clone: the sessions find its deploy/ and tests/data/. What a document may hold:
+WEIR is the program, ROOT the clone: the sessions find its deploy/, src/ and tests/data/. What a document may hold:
 
   ```console            A line that begins with "$ " is a command, and goes on below while a line ends with \\, | or &&.
                         What follows, up to the next one, is what it printed, byte for byte.
@@ -252,7 +252,8 @@ class Run:
         os.makedirs(os.path.join(self.scratch, "bin"))
         root = os.path.abspath(root)
         os.symlink(os.path.join(root, "tests", "data"), os.path.join(self.folder, "tests", "data"))
-        os.symlink(os.path.join(root, "deploy"), os.path.join(self.folder, "deploy"))
+        for name in ("deploy", "src"):
+            os.symlink(os.path.join(root, name), os.path.join(self.folder, name))
         os.symlink(os.path.abspath(weir), os.path.join(self.scratch, "bin", "weir"))
         env = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_") and not name.endswith("_API_KEY")}
         env.update(PATH=os.path.join(self.scratch, "bin") + ":" + env["PATH"], LC_ALL="C.UTF-8",
