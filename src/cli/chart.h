@@ -31,6 +31,7 @@ struct cli_chart_bar {
     const char *name;  /* bars of one name look the same */
     double value;      /* NaN: there is none, and it says so */
     double high;       /* a thin line reaches on to here; NaN: none */
+    const char *note;  /* put behind the value; NULL: nothing */
     bool is_striped;   /* has the colour of the bar before it instead of its name's, in stripes */
 };
 

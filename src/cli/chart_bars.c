@@ -53,6 +53,8 @@ static void put_bar_text(FILE *out, const struct cli_chart *chart, const struct 
         fprintf(out, "%s, %s %s", value, chart->high_name, high);
     else
         fputs(value, out);
+    if (bar->note)
+        chart_put_text(out, bar->note, BAR_NAME_MAX);
 }
 
 static void put_bar(FILE *out, const struct cli_chart *chart, size_t index, int left, int y)

@@ -23,6 +23,7 @@ struct picture {
     size_t ticks_count;
     struct cli_chart_bar bars[CHARTS][BARS_MAX];
     char groups[WEIR_SWEEP_PARTS_MAX][80];
+    char notes[BARS_MAX][32]; /* of RATE */
     char note[1024];
 };
 
@@ -147,13 +148,28 @@ static void add_bar(struct picture *p, int chart, uint32_t client, const char *n
 {
     size_t at = p->counts[chart]++;
     WEIR_INVARIANT(at < BARS_MAX);
-    p->bars[chart][at] = (struct cli_chart_bar){p->groups[client], name, value, high, is_old};
+    p->bars[chart][at] = (struct cli_chart_bar){.group = p->groups[client],
+                                                .name = name,
+                                                .value = value,
+                                                .high = high,
+                                                .is_striped = is_old};
+}
+
+/* Puts behind the last bar of RATE how many were refused. */
+static void note_refused(struct picture *p, long long refused)
+{
+    size_t at = p->counts[RATE] - 1;
+    if (refused <= 0)
+        return;
+    snprintf(p->notes[at], sizeof p->notes[at], ", %lld refused", refused);
+    p->bars[RATE][at].note = p->notes[at];
 }
 
 static void add_bars(struct picture *p, uint32_t client, const char *name,
                      const struct weir_sweep_figures *f, bool has_first)
 {
     add_bar(p, RATE, client, name, f->measured ? f->per_s : NAN, NAN, false);
+    note_refused(p, (long long)f->ended[WEIR_LOAD_429]);
     add_bar(p, WHOLE, client, name, ms_or_none(&f->whole, f->whole.p50_ns),
             ms_or_none(&f->whole, f->whole.p95_ns), false);
     if (has_first)
@@ -168,6 +184,7 @@ static void add_old_bars(struct picture *p, uint32_t client, const char *name, c
     if (!run)
         return;
     add_bar(p, RATE, client, name, sweep_number(run, "requests_per_s"), NAN, true);
+    note_refused(p, (long long)cli_json_int(json_object_get(run, "not_ok"), "429"));
     add_bar(p, WHOLE, client, name, sweep_number(run, "p50_ms"), sweep_number(run, "p95_ms"), true);
     if (has_first)
         add_bar(p, FIRST, client, name, sweep_number(run, "ttft_p50_ms"),
@@ -379,7 +396,8 @@ bool sweep_draw_page(const struct sweep_plan *plan, const struct sweep_result *r
           "svg{width:100%;height:auto}.w{overflow-x:auto}"
           "table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}"
           "th,td{padding:.2rem .35rem;text-align:right;border-bottom:1px solid #8886;"
-          "white-space:nowrap}.t,tbody th{text-align:left}dt{font-weight:600;margin-top:.5rem}"
+          "white-space:nowrap}.t,tbody th{text-align:left}tbody "
+          "th{white-space:normal;min-width:6rem}dt{font-weight:600;margin-top:.5rem}"
           "dd{margin:0;overflow-wrap:anywhere}</style>\n<main><h1>weir sweep of ",
           out);
     put_html(out, plan->endpoint.host);

@@ -295,11 +295,12 @@ static void chart__levels_that_double__stand_at_even_distances(void **state)
 static void chart__bars__have_names_and_print_their_values(void **state)
 {
     (void)state;
-    static const struct cli_chart_bar bars[] = {{"<a>=40", "alone", 836.12, 1030, false},
-                                                {"<a>=40", "alone then", 418.06, NAN, true},
-                                                {"<a>=40", "together", 9.876, 10, false},
-                                                {"b=1", "alone", NAN, NAN, false},
-                                                {"b=1", "together", 0, 5, false}};
+    static const struct cli_chart_bar bars[] = {
+        {"<a>=40", "alone", 836.12, 1030, NULL, false},
+        {"<a>=40", "alone then", 418.06, NAN, ", 3 <of> 9", true},
+        {"<a>=40", "together", 9.876, 10, NULL, false},
+        {"b=1", "alone", NAN, NAN, NULL, false},
+        {"b=1", "together", 0, 5, NULL, false}};
     const struct cli_chart chart = {.title = "Time",
                                     .note = "note",
                                     .y_label = "ms",
@@ -307,9 +308,10 @@ static void chart__bars__have_names_and_print_their_values(void **state)
                                     .bars_count = WEIR_COUNT(bars),
                                     .high_name = "p95"};
     char *svg = draw("bars", &chart, 1);
-    check_parsed(svg, "texts[3:] == [\"<a>=40\", \"alone\", \"836.1, p95 1030\", "
-                      "\"alone then\", \"418.1\", \"together\", \"9.88, p95 10.0\", \"b=1\", "
-                      "\"alone\", \"no data\", \"together\", \"0.00, p95 5.00\", \"note\"]");
+    check_parsed(svg,
+                 "texts[3:] == [\"<a>=40\", \"alone\", \"836.1, p95 1030\", "
+                 "\"alone then\", \"418.1, 3 <of> 9\", \"together\", \"9.88, p95 10.0\", \"b=1\", "
+                 "\"alone\", \"no data\", \"together\", \"0.00, p95 5.00\", \"note\"]");
     /* As long as their values; stripes have the colour of the bar before; names their own. */
     check_parsed(svg,
                  "(lambda w: abs(w[0] - 2 * w[1]) < 0.2 and len(w) == 3)([float(d.split(\"H\")[1]) "

@@ -153,7 +153,8 @@ static void against__clients__are_compared_with_their_verdict(void **state)
          "it has clients, and this sweep has levels"},
         {"cat $D/c.html", 0, "<dt>Compared with</dt>"},
         /* Names and values in the picture, of now and then. */
-        {"for t in '>a=4<' '>b=1<' '>alone<' '>alone then<' '>together then<'; do grep -q \"$t\" "
+        {"for t in '>a=4<' '>b=1<' '>alone<' '>alone then<' '>together then<' ' refused<'; do grep "
+         "-q \"$t\" "
          "$D/c.svg || echo \"no $t\"; done; echo end",
          0, "end"},
     };
@@ -230,7 +231,8 @@ static void files__that_weir_did_not_write__are_left_alone(void **state)
         {"$W replay $D/t.csv $U --model m --limit 2 --svg $D/t.csv 2>&1", 2,
          "weir replay: --svg: "},
         {"cmp $D/t.csv $T/traces/arena27.csv && cat $D/p", 0, "precious\n"},
-        {"echo '{}' >$D/s.yaml; $W lab noisy --svg $D/s.yaml 2>&1 >$D/o", 3, "holds something else"},
+        {"echo '{}' >$D/s.yaml; $W lab noisy --svg $D/s.yaml 2>&1 >$D/o", 3,
+         "holds something else"},
         {"$W fair --plot $D/s.yaml 2>&1", 3, "holds something else"},
         {"cat $D/s.yaml; ls $D/none.csv", 2, "{}\n"},
         /* Nothing is left of what was never sent. */
@@ -248,7 +250,8 @@ static void files__that_weir_did_not_write__are_left_alone(void **state)
          "--record $D/a.rec >$D/o 2>&1 || exit 9; done; grep -o 'weir replay of [a-z.]*' "
          "$D/a.svg",
          0, "weir replay of t.csv\n"},
-        {SWEEP "--levels 2 --csv $D/a.svg 2>&1", 2, "holds something else"}, /* a picture is no CSV */
+        {SWEEP "--levels 2 --csv $D/a.svg 2>&1", 2,
+         "holds something else"}, /* a picture is no CSV */
         {SWEEP "--levels 1 --csv /dev/null >$D/o 2>&1", 0, ""},
     };
     run_rows(rows, WEIR_COUNT(rows));
