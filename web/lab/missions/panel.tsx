@@ -202,8 +202,7 @@ export function MissionPanel(): JSX.Element {
 export function MissionList(): JSX.Element {
   const isLocked = (index: number): boolean => !isOpen(progress.value, ids, index);
   return (
-    <section class="m-list" aria-labelledby="missions-title">
-      <h2 id="missions-title">Missions</h2>
+    <div class="m-list">
       <p>Broken setups to be mended, from one limit to a whole fleet. Each opens with a star in the one before.</p>
       <ol>
         {missions.map((mission, index) => (
@@ -214,8 +213,10 @@ export function MissionList(): JSX.Element {
               data-mission-choose={mission.id}
               aria-disabled={isLocked(index)}
               aria-current={played.value?.id === mission.id ? "true" : undefined}
-              onClick={() => {
-                if (!isLocked(index)) void begin(mission.id);
+              onClick={(event) => {
+                if (isLocked(index)) return;
+                event.currentTarget.closest("dialog")?.close();
+                void begin(mission.id);
               }}
             >
               <span class="m-choose-title">
@@ -231,6 +232,6 @@ export function MissionList(): JSX.Element {
           Unlock all (for teachers)
         </button>
       )}
-    </section>
+    </div>
   );
 }

@@ -1,7 +1,7 @@
 // The mission that is played: it follows from the setup that is edited, so a link or undo leads back into it.
 import { computed, effect, signal } from "@preact/signals";
 import missions from "virtual:missions";
-import { change, loadMission } from "../state/setup";
+import { change, loadMission, provideMissions } from "../state/setup";
 import { current, missionName, run } from "../state/store";
 import { judge, parseSet, shutOut, starsEarned, worldChange, type Mission, type StarState } from "./missions";
 import { earn, markSeen, progress } from "./progress";
@@ -9,13 +9,17 @@ import { earn, markSeen, progress } from "./progress";
 export { missions };
 export const ids: readonly string[] = missions.map((mission) => mission.id);
 
-/** For setup.ts, which loads missions by their names. */
-export const findMission = (id: string): { text: string } | undefined => missions.find((mission) => mission.id === id)?.setup;
+const findMission = (id: string): Mission | undefined => missions.find((mission) => mission.id === id);
+
+provideMissions({
+  text: async (id) => findMission(id)?.setup.text,
+  controls: (id) => findMission(id)?.controls ?? [],
+});
 
 export const played = computed<Mission | null>(() => {
   const setup = current.value;
   if (!setup || setup.trace || !setup.origin.startsWith("mission:")) return null;
-  const found = missions.find((mission) => mission.id === setup.origin.slice("mission:".length));
+  const found = findMission(setup.origin.slice("mission:".length));
   return found && found.setup.text === setup.text.text ? found : null;
 });
 
