@@ -100,13 +100,15 @@ test('a star is met when every condition is, of every tenant named', () => {
   const bad = figures([finished('a', 95), finished('b', 89)]);
   const [first] = rules.judge(mission, bad);
   assert.equal(first.isMet, false);
-  assert.deepEqual([first.conditions[0].label, first.conditions[0].now, first.conditions[0].atLeast], ['within the goal of b', 0.89, 0.9]);
+  assert.deepEqual([first.conditions[0].label, first.conditions[0].now, first.conditions[0].atLeast], ['within the goal, b', 0.89, 0.9]);
 });
 
-test('without the first star the others do not count', () => {
-  const mission = asking([{ figure: 'finished', tenants: ['a'], at_least: 99 }], [{ figure: 'firstP95', tenants: ['a'], at_most: 3 }]);
+test('a star counts only with those before it', () => {
+  const met = [{ figure: 'firstP95', tenants: ['a'], at_most: 3 }];
+  const open = [{ figure: 'finished', tenants: ['a'], at_least: 99 }];
   const run = figures([finished('a', 95)]);
-  assert.equal(rules.starsEarned(rules.judge(mission, run), run), 0);
+  const earned = (...stars) => rules.starsEarned(rules.judge(asking(...stars), run), run);
+  assert.deepEqual([earned(open, met, met), earned(met, open, met), earned(met, met, open), earned(met, met, met)], [0, 1, 2, 3]);
 });
 
 test('a figure that is not there meets nothing', () => {

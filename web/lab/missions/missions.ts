@@ -25,7 +25,7 @@ export interface Mission {
   title: string;
   story: readonly string[];
   reach: string;
-  /** Three; the first is the goal itself. */
+  /** Three; the first is the goal itself, and each counts with those before it. */
   stars: readonly Star[];
   hint: string;
   debrief: string;
@@ -47,7 +47,7 @@ export interface MissionFile extends Mission {
 }
 
 export interface ConditionState {
-  /** "first token p95 of app-1"; of several tenants the one that is worst off. */
+  /** "first token p95, app-1"; of several tenants the one that is worst off. */
   label: string;
   unit: Unit;
   /** NaN: there is none, and no bound is met. A share is 0 to 1, and so are its bounds. */
@@ -104,12 +104,12 @@ const ofTenant: Record<string, Figure<TenantResult>> = {
   standstill: { label: "longest standstill", unit: "seconds", of: standstill },
 };
 const ofScope: Record<string, Figure<ScopeResult>> = {
-  granted: { label: "tokens granted to", unit: "tokens", of: (s) => s.granted },
-  committed: { label: "tokens used of budget", unit: "tokens", of: (s) => s.committed },
+  granted: { label: "budget granted", unit: "tokens", of: (s) => s.granted },
+  committed: { label: "tokens used of the budget", unit: "tokens", of: (s) => s.committed },
 };
 const ofUpstream: Record<string, Figure<UpstreamResult>> = {
-  inFlightMax: { label: "in flight at most,", unit: "count", of: (u) => u.inFlightMax },
-  openSeconds: { label: "breaker open,", unit: "seconds", of: (u, { bin }) => u.open.reduce((sum, share) => sum + share * bin, 0) },
+  inFlightMax: { label: "in flight at most", unit: "count", of: (u) => u.inFlightMax },
+  openSeconds: { label: "breaker open", unit: "seconds", of: (u, { bin }) => u.open.reduce((sum, share) => sum + share * bin, 0) },
 };
 
 /** Every figure that a condition can name. */
@@ -117,16 +117,16 @@ export const figureNames: readonly string[] = [ofTenants, ofTenant, ofScope, ofU
 
 function named<From extends { name: string }>(figure: Figure<From>, from: readonly From[], name: string, run: RunResult): Value {
   const one = from.find((each) => each.name === name);
-  return { label: `${figure.label} ${name}`, unit: figure.unit, now: one ? figure.of(one, run) : Number.NaN };
+  return { label: `${figure.label}, ${name}`, unit: figure.unit, now: one ? figure.of(one, run) : Number.NaN };
 }
 
 /** What the condition looks at: of several tenants each. */
 function valuesOf(condition: Condition, run: RunResult): Value[] {
   const { figure, tenants, scope = "", upstream = "" } = condition;
   const common = ofTenants[figure];
-  if (common && !tenants) return [{ label: `${common.label}, all together`, unit: common.unit, now: common.of(run.all, run) }];
+  if (common && !tenants) return [{ label: `${common.label}, all`, unit: common.unit, now: common.of(run.all, run) }];
   const own: Figure<TenantResult> | undefined = common ?? ofTenant[figure];
-  if (own) return (tenants ?? []).map((name) => named({ ...own, label: `${own.label} of` }, run.tenants, name, run));
+  if (own) return (tenants ?? []).map((name) => named(own, run.tenants, name, run));
   const scoped = ofScope[figure];
   if (scoped) return [named(scoped, run.scopes, scope, run)];
   const upstreamed = ofUpstream[figure];
@@ -162,10 +162,11 @@ export function shutOut(run: RunResult): string | undefined {
   return run.tenants.find((tenant) => tenant.sent > 0 && tenant.finished / tenant.sent < shutOutShare)?.name;
 }
 
-/** Stars earned: none without the first, and none while somebody is shut out. */
+/** Stars earned: each only with those before it, and none while somebody is shut out. */
 export function starsEarned(states: readonly StarState[], run: RunResult): number {
-  if (!states[0]?.isMet || shutOut(run) !== undefined) return 0;
-  return states.filter((each) => each.isMet).length;
+  if (shutOut(run) !== undefined) return 0;
+  const open = states.findIndex((each) => !each.isMet);
+  return open < 0 ? states.length : open;
 }
 
 /** "path=value" as the engine takes it. */

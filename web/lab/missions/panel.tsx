@@ -31,22 +31,23 @@ function metText({ unit, now, atLeast, atMost, isMet }: ConditionState): string 
   return isClose ? "just missed" : "not met";
 }
 
-function ConditionRow({ of }: { of: ConditionState }): JSX.Element {
+function ConditionLine({ of }: { of: ConditionState }): JSX.Element {
   return (
-    <tr class={of.isMet ? "m-met" : "m-open"}>
-      <th scope="row">{of.label}</th>
-      <td>{figure(of.unit, of.now)}</td>
-      <td>{boundText(of)}</td>
-      <td>
+    <li class={of.isMet ? "m-met" : "m-open"}>
+      <span class="m-figure">
+        {of.label} <b>{figure(of.unit, of.now)}</b>
+      </span>{" "}
+      <span class="m-bound">{boundText(of)}</span>{" "}
+      <span class="m-state">
         <span aria-hidden="true">{of.isMet ? "✓" : "○"}</span> {metText(of)}
-      </td>
-    </tr>
+      </span>
+    </li>
   );
 }
 
 function StarBlock({ star, index, earned }: { star: StarState; index: number; earned: number }): JSX.Element {
-  const counts = star.isMet && earned > 0;
-  const word = counts ? "earned" : star.isMet ? "met, counts with the first" : "open";
+  const counts = index < earned;
+  const word = counts ? "earned" : !star.isMet ? "not yet" : index === 0 ? "met, not counted" : "met, counts with those before";
   return (
     <li class={counts ? "m-star m-star-on" : "m-star"}>
       <p>
@@ -54,24 +55,14 @@ function StarBlock({ star, index, earned }: { star: StarState; index: number; ea
           {counts ? "★" : "☆"}
         </span>
         <span class="m-star-text">
-          {star.text} <span class="m-word">({index === 0 && star.isMet && !counts ? "met, not counted" : word})</span>
+          {star.text} <span class="m-word">({word})</span>
         </span>
       </p>
-      <table>
-        <thead class="m-hidden">
-          <tr>
-            <th scope="col">Figure</th>
-            <th scope="col">Now</th>
-            <th scope="col">Wanted</th>
-            <th scope="col">State</th>
-          </tr>
-        </thead>
-        <tbody>
-          {star.conditions.map((each) => (
-            <ConditionRow key={each.label} of={each} />
-          ))}
-        </tbody>
-      </table>
+      <ul>
+        {star.conditions.map((each) => (
+          <ConditionLine key={each.label} of={each} />
+        ))}
+      </ul>
     </li>
   );
 }
@@ -215,7 +206,7 @@ export function MissionList(): JSX.Element {
               aria-current={played.value?.id === mission.id ? "true" : undefined}
               onClick={(event) => {
                 if (isLocked(index)) return;
-                event.currentTarget.closest("dialog")?.close();
+                event.currentTarget.closest("dialog")?.close(); /* the same mission again, too */
                 void begin(mission.id);
               }}
             >

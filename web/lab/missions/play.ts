@@ -2,7 +2,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import missions from "virtual:missions";
 import { change, loadMission, provideMissions } from "../state/setup";
-import { current, missionName, run } from "../state/store";
+import { current, run } from "../state/store";
 import { judge, parseSet, shutOut, starsEarned, worldChange, type Mission, type StarState } from "./missions";
 import { earn, markSeen, progress } from "./progress";
 
@@ -48,10 +48,6 @@ export const standing = computed<Standing | null>(() => {
 
 /** What was last won, for those who do not see it. */
 export const news = signal("");
-
-effect(() => {
-  missionName.value = played.value?.id ?? "";
-});
 
 effect(() => {
   const mission = played.value;
