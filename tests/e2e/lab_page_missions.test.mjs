@@ -39,8 +39,9 @@ async function stars(lab, page, id) {
 async function winFirst(lab, page) {
   await lab.changed(page, () => lab.control(page, 'limit-kind').first().locator('label:has(input[value="tokens"])').click());
   assert.equal(await stars(lab, page, 'request-limits'), 0, 'the kind alone does not win');
-  await lab.changed(page, () => slide(lab, page, 'limit-bucket', 0.61));
   await lab.changed(page, () => slide(lab, page, 'limit-rate', 0.85));
+  assert.equal(await stars(lab, page, 'request-limits'), 0, 'in a bucket of nine thousand tokens no request of the agent fits');
+  await lab.changed(page, () => slide(lab, page, 'limit-bucket', 0.61));
   assert.equal(await stars(lab, page, 'request-limits'), 3);
 }
 
