@@ -6,13 +6,14 @@
 // is not there fails the test, whatever else it shows. Nothing here waits for time to pass: a wait is for
 // what the page shows.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
-import { call, claim, weir } from './support.mjs';
+import { call, claim } from './support.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const WAIT_MS = 20_000;
@@ -135,24 +136,31 @@ class Lab {
   }
 
   // Gives a control a value as a hand does, and waits for the result: of a slider its place from 0 to 1, of a
-  // switch true or false, else the text.
+  // switch true or false, else the text. Resolves with the hash.
   async set(page, id, value) {
     const control = this.control(page, id);
-    return this.changed(page, async () => {
-      const kind = await control.evaluate((one) => (one.tagName === 'INPUT' ? one.type : one.tagName.toLowerCase()));
-      if (kind === 'fieldset') await control.locator(`label:has(input[value="${value}"])`).click();
-      else if (kind === 'select') await control.selectOption(value);
-      else if (kind === 'checkbox') await control.setChecked(value);
-      else if (kind === 'range') await control.fill(String(Math.round(Number(await control.getAttribute('max')) * value)));
-      else {
-        await control.fill(value);
-        await control.press('Enter');
-        await control.blur();
-      }
+    const kind = await control.evaluate((one) => (one.tagName === 'INPUT' ? one.type : one.tagName.toLowerCase()));
+    if (kind === 'select') await control.selectOption(value);
+    else if (kind === 'checkbox') await control.setChecked(value);
+    else if (kind === 'range') await control.fill(String(Math.round(Number(await control.getAttribute('max')) * value)));
+    else if (kind === 'text') {
+      await control.fill(value);
+      await control.press('Enter');
+    } else await control.locator(`label:has(input[value="${value}"])`).click();
+    return this.hash(page);
+  }
+
+  // Unfolds all that can be, so that every control can be reached.
+  async unfold(page) {
+    await page.evaluate(() => {
+      document.querySelectorAll('details').forEach((one) => (one.open = true));
+      // On a phone the controls stand behind a button of their own.
+      const side = document.querySelector('.side-toggle[aria-expanded="false"]');
+      if (side?.checkVisibility()) side.click();
     });
   }
 
-  // What the page's link says: { name, seed, sets: ['path=value', ...] }.
+  // What the page's address says, once it is written: { name, seed, sets: ['path=value', ...] }.
   async link(page) {
     await this.settled(page);
     const [name, ...rest] = new URL(page.url()).hash.slice(1).split('&').map(decodeURIComponent);
@@ -161,12 +169,59 @@ class Lab {
     return { name: name || 'default', seed: Number(seed?.slice(5) ?? 1), sets: rest.filter(isSet) };
   }
 
-  // The hash that `weir lab` has for the same setup.
-  async nativeHash({ name, seed, sets }) {
-    const args = ['lab', name, '--json', '--seed', String(seed), ...sets.flatMap((set) => ['--set', set])];
-    const run = await weir(this.rig.folder(), args, release);
-    assert.equal(run.status, 0, `weir ${args.join(' ')}: ${run.err}`);
-    return JSON.parse(run.out).hash;
+  // Opens "Take it home", and closes it when body has looked at its texts: what('copy-yaml') resolves with one.
+  async takeHome(page, body) {
+    await this.settled(page);
+    await this.control(page, 'take').click();
+    const what = async (id) => {
+      const area = page.locator(`[data-text="${id}"]`);
+      await area.waitFor();
+      await page.waitForFunction((one) => one.value !== '', await area.elementHandle());
+      return area.inputValue();
+    };
+    const answer = await body(what);
+    await page.keyboard.press('Escape');
+    await page.locator('[data-text]').first().waitFor({ state: 'hidden' });
+    return answer;
+  }
+
+  // The setup that is shown, as the command that runs it.
+  async command(page) {
+    await this.settled(page);
+    return page.locator('#page').getAttribute('data-command');
+  }
+
+  // The hash that such a command has (or a link's parts), run by a shell as it stands there. folder: with the
+  // files it names.
+  async nativeHash(of, folder = this.rig.folder()) {
+    const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+    const command = typeof of === 'string' ? of : `weir lab ${quoted(of.name)} --seed ${of.seed} ${of.sets.map((set) => `--set ${quoted(set)}`).join(' ')}`;
+    const run = spawnSync('sh', ['-c', `${command} --json`], {
+      cwd: folder,
+      env: { ...process.env, PATH: `${path.dirname(release)}:${process.env.PATH}`, WEIR_STATE: folder },
+      encoding: 'utf8',
+      timeout: WAIT_MS,
+    });
+    assert.equal(run.status, 0, `${command}: ${run.stderr}`);
+    return JSON.parse(run.stdout).hash;
+  }
+
+  // The run that is shown is the one that its command has.
+  async assertNative(page, what = '') {
+    const command = await this.command(page);
+    assert.equal(await this.hash(page), await this.nativeHash(command), `${what} ${command}`);
+    return command;
+  }
+
+  // Waits until the run that is shown is that of a command; for what the page does of itself a little later.
+  async shows(page, pattern) {
+    await page.waitForFunction(([source, flags]) => new RegExp(source, flags).test(document.getElementById('page').dataset.command), [pattern.source, pattern.flags]);
+    await this.settled(page);
+  }
+
+  // The words of what is wrong, as the page shows them.
+  problems(page) {
+    return page.locator('[data-problems]').innerText();
   }
 
   // Drops a file of this name on the page, as from a folder.
@@ -215,6 +270,10 @@ class Lab {
   // Keeps a picture in $WEIR_SHOTS, for people; else does nothing.
   async shot(page, name, options = {}) {
     if (!process.env.WEIR_SHOTS) return;
+    // What is drawn a frame at a time is drawn by then.
+    await page.evaluate(async () => {
+      for (let i = 0; i < 30; i++) await new Promise((resolve) => requestAnimationFrame(resolve));
+    });
     mkdirSync(process.env.WEIR_SHOTS, { recursive: true });
     await page.screenshot({ path: path.join(process.env.WEIR_SHOTS, `${name}.png`), fullPage: true, ...options });
   }

@@ -2,6 +2,7 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { startEngine } from "./engine/client";
+import { commandOf } from "./state/link";
 import { connect } from "./state/setup";
 import { isRunning, run } from "./state/store";
 import "./style.css";
@@ -10,10 +11,12 @@ import { Shell } from "./view/shell";
 
 const page = document.getElementById("page");
 if (page) {
-  /* What tests wait for. */
+  /* What tests wait for and compare: the run that is shown, and the command that makes the same. */
   effect(() => {
     page.dataset["running"] = String(isRunning.value);
     page.dataset["hash"] = run.value?.result.hash ?? "";
+    page.dataset["command"] = run.value ? commandOf(run.value.of) : "";
+    page.dataset["took"] = String(run.value?.result.took ?? "");
   });
   render(<Shell />, page);
   try {
