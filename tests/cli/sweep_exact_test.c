@@ -1,54 +1,22 @@
 /* `weir sweep` against the mock in one process, on a simulated clock: what it says of an endpoint is
  * exact, and does not depend on how busy the machine is. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/inside.h"
 #include "support/check.h"
 #include "support/lockstep.h"
-
-enum { WORDS_MAX = 40 };
-
-/* Standard output goes to a file of its own while a command prints its JSON there. */
-static json_t *run_json(int argc, char **argv, int *status)
-{
-    char path[] = "/tmp/weir-sweep-XXXXXX";
-    json_error_t error;
-    fflush(stdout);
-    int kept = dup(STDOUT_FILENO), file = mkstemp(path);
-    CHECK(kept >= 0 && file >= 0 && unlink(path) == 0);
-    CHECK(dup2(file, STDOUT_FILENO) == STDOUT_FILENO);
-    *status = cli_sweep(argc, argv);
-    fflush(stdout);
-    CHECK(dup2(kept, STDOUT_FILENO) == STDOUT_FILENO);
-    CHECK(close(kept) == 0 && lseek(file, 0, SEEK_SET) == 0);
-    json_t *all = json_loadfd(file, 0, &error);
-    CHECK(close(file) == 0);
-    CHECK_MSG(all, "no JSON: %s", error.text);
-    return all;
-}
 
 /* `weir sweep URL flags --json` before a mock of that configuration; the caller's. */
 static json_t *sweep(const struct weir_mock_config *config, const char *flags, int *status)
 {
-    char url[64], line[512], *argv[WORDS_MAX] = {(char[]){"sweep"}, url};
-    int argc = 2;
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", lockstep_open(config));
-    snprintf(line, sizeof line, "%s --json", flags);
-    for (char *at = NULL, *word = strtok_r(line, " ", &at); word; word = strtok_r(NULL, " ", &at)) {
-        CHECK(argc < WORDS_MAX);
-        argv[argc++] = word;
-    }
-    json_t *all = run_json(argc, argv, status);
+    char line[512];
+    snprintf(line, sizeof line, "sweep http://127.0.0.1:%u %s --json", lockstep_open(config),
+             flags);
+    json_t *all = inside_json(cli_sweep, line, status);
     lockstep_close();
     return all;
-}
-
-static double number(const json_t *object, const char *name)
-{
-    return json_number_value(json_object_get(object, name));
 }
 
 /* ---- the knee ---- */
@@ -69,11 +37,11 @@ static void check_knee(uint32_t replicas, uint32_t sequences, bool is_slower, bo
     const json_t *knee = json_object_get(all, "knee");
     CHECK_INT(status, 0);
     CHECK_STR(json_string_value(json_object_get(knee, "result")), "found");
-    CHECK_MSG(fabs(number(knee, "at") - capacity) <= 0.1 * capacity,
+    CHECK_MSG(fabs(inside_number(knee, "at") - capacity) <= 0.1 * capacity,
               "capacity %.0f (%u replicas), slower %d, whole %d: the knee is at %.2f", capacity,
-              replicas, is_slower, is_whole, number(knee, "at"));
+              replicas, is_slower, is_whole, inside_number(knee, "at"));
     CHECK_INT(json_integer_value(json_object_get(knee, "max_in_flight")),
-              lround(number(knee, "at")));
+              lround(inside_number(knee, "at")));
     json_decref(all);
 }
 
@@ -118,7 +86,7 @@ static void check_failure(const struct failure *f)
     CHECK_MSG(got && strcmp(got, f->want) == 0,
               "order %d, capacity %u, a=%u, b=%u: %s, not %s; times %.2f, share %.2f",
               (int)f->order, f->capacity, f->a, f->b, got, f->want,
-              number(verdict, "times_one_alone"), number(verdict, "worst_share"));
+              inside_number(verdict, "times_one_alone"), inside_number(verdict, "worst_share"));
     CHECK_STR(queues, f->queues);
     free(queues);
     json_decref(all);

@@ -1,11 +1,11 @@
 /* lockstep: an instrument and the mock in one process, on a simulated clock.
  *
- * Requests go through real sockets, but time stands still while anything happens, and goes on by a
- * tick of the timers once nothing does. So times are exact however busy the machine is, nothing waits,
- * and a minute passes in less than a second.
+ * Requests go through real sockets, but time stands still while anything happens or is on its way, and
+ * goes on by a tick of the timers once nothing does. So times are exact however busy the machine is,
+ * nothing waits, and a minute passes in less than a second.
  *
- * Link it with lockstep_link_args (tests/meson.build): they put it in the place of weir_loop_create,
- * weir_loop_turn, weir_loop_clock_ns and epoll_wait. Between open and close the first loop that is
+ * Link it with lockstep_link_args (tests/meson.build): they put it in the place of what the loop, the
+ * streams and the replay's alarm ask of the machine. Between open and close the first loop that is
  * created is the instrument's; whenever that one turns, the mock turns with it. */
 #ifndef WEIR_TESTS_LOCKSTEP_H
 #define WEIR_TESTS_LOCKSTEP_H
