@@ -29,6 +29,23 @@ const char *cli_out_problem(const char *path, const char *begins)
     return "it is there, and holds something else";
 }
 
+/* Whether it can be opened for writing. A pipe is not opened: its reader would take our closing it for
+ * the end. false: errno says why. */
+static bool can_open(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
+        return access(path, W_OK) == 0;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        unlink(path);
+    else if (errno == EEXIST)
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 bool cli_out_check(const char *command, const char *flag, const char *path, const char *begins)
 {
     const char *problem = cli_out_problem(path, begins);
@@ -37,19 +54,10 @@ bool cli_out_check(const char *command, const char *flag, const char *path, cons
                 problem);
         return false;
     }
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool is_made = fd >= 0;
-    if (fd < 0 && errno == EEXIST)
-        fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno != ENXIO) { /* ENXIO: a pipe whose reader comes later */
-        fprintf(stderr, "%s: %s: %s cannot be written: %s\n", command, flag, path, strerror(errno));
-        return false;
-    }
-    if (is_made)
-        unlink(path);
-    if (fd >= 0)
-        close(fd);
-    return true;
+    if (can_open(path))
+        return true;
+    fprintf(stderr, "%s: %s: %s cannot be written: %s\n", command, flag, path, strerror(errno));
+    return false;
 }
 
 bool cli_out_is_same(const char *a, const char *b)

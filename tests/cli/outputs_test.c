@@ -252,6 +252,11 @@ static void files__that_weir_did_not_write__are_left_alone(void **state)
          0, "weir replay of t.csv\n"},
         {SWEEP "--levels 2 --csv $D/a.svg 2>&1", 2,
          "holds something else"}, /* a picture is no CSV */
+        {SWEEP "--levels 1 --csv $D 2>&1", 2, "cannot be written: Is a directory"},
+        {"mkfifo $D/pipe; timeout 20 cat $D/pipe >$D/got & "
+         "timeout 20 " SWEEP "--levels 1 --csv $D/pipe >$D/o "
+         "2>&1 && wait && head -n 1 $D/got",
+         0, "begun,host,"},
         {SWEEP "--levels 1 --csv /dev/null >$D/o 2>&1", 0, ""},
     };
     run_rows(rows, WEIR_COUNT(rows));
