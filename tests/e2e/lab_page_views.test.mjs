@@ -192,9 +192,9 @@ pageClaim('two setups stand side by side, with what differs and how', async (lab
   );
   const wait = compare.locator('.v-compare-table tbody tr').first();
   assert.deepEqual((await wait.locator('td').allTextContents()).map(plain), ['4.83 s', '1.38 s', '+3.46 s, worse']);
-  assert.match(plain(await compare.locator('.v-small svg').first().getAttribute('aria-label')), /^app-1, longest wait, s: A at most 4\.\d+ s, B at most 1\.\d+ s$/);
+  assert.match(plain(await compare.locator('.v-small svg').first().getAttribute('aria-label')), /^app-1, Longest wait, s: A at most 4\.\d+ s, B at most 1\.\d+ s$/);
   await compare.locator('select').selectOption('in-flight');
-  assert.match(plain(await compare.locator('.v-small svg').first().getAttribute('aria-label')), /^app-1, in flight/);
+  assert.match(plain(await compare.locator('.v-small svg').first().getAttribute('aria-label')), /^app-1, In flight/);
   await lab.control(page, 'swap').click();
   await page.locator('.v-differences tbody td').first().getByText('vtc').waitFor();
   await lab.control(page, 'drop-beside').click();

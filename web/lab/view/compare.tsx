@@ -1,28 +1,15 @@
 // Two setups side by side: A, which is edited, and B, which was put beside it.
 import { signal } from "@preact/signals";
-import type { TenantSeries } from "../engine/types";
 import type { LabRun } from "../state/store";
 import { tenantColour } from "./colours";
 import { differences } from "./differences";
 import { compare, figures, inWords, modelValue, type Figure } from "./figures";
-import { figure, seconds, short, type Unit } from "./format";
+import { figure, seconds, short } from "./format";
+import { kinds, valuesOf, type ChartKind } from "./kinds";
 import { settledPair } from "./settled";
 import { shown } from "./shown";
 import "./views.css";
 
-interface Kind {
-  id: string;
-  title: string;
-  unit: Unit;
-  series: keyof TenantSeries;
-}
-const kinds: readonly Kind[] = [
-  { id: "wait", title: "longest wait, s", unit: "seconds", series: "waitMax" },
-  { id: "waiting", title: "waiting, requests", unit: "count", series: "waiting" },
-  { id: "in-flight", title: "in flight, requests", unit: "count", series: "inFlight" },
-  { id: "tokens", title: "tokens/s", unit: "rate", series: "tokens" },
-  { id: "refused", title: "refused, requests a bin", unit: "count", series: "refused" },
-];
 const kindId = signal("wait");
 
 const WIDTH = 240;
@@ -54,12 +41,12 @@ function path(points: readonly number[], top: number): string {
 const peak = (points: readonly number[]): number =>
   points.reduce((most, value) => (value > most ? value : most), 0);
 
-function Small({ tenant, a, b, kind, top, until }: { tenant: number; a: LabRun; b: LabRun; kind: Kind; top: number; until: number }) {
+function Small({ tenant, a, b, kind, top, until }: { tenant: number; a: LabRun; b: LabRun; kind: ChartKind; top: number; until: number }) {
   const name = a.result.tenants[tenant]?.name ?? "";
   const other = b.result.tenants.findIndex((one) => one.name === name);
   const points = (of: LabRun, t: number) => {
-    const series = of.result.tenants[t]?.series[kind.series];
-    return series ? thin(series, of.result.bin, until) : [];
+    const series = of.result.tenants[t]?.series;
+    return series ? thin(valuesOf(kind, series, of.result.bin), of.result.bin, until) : [];
   };
   const ofA = points(a, tenant);
   const ofB = points(b, other);
@@ -75,7 +62,7 @@ function Small({ tenant, a, b, kind, top, until }: { tenant: number; a: LabRun; 
           highest: A {text(ofA)}, B {text(ofB)}
         </span>
       </figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${name}, ${kind.title}: A at most ${text(ofA)}, B at most ${text(ofB)}`} style={{ color: tenantColour(tenant) }}>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${name}, ${kind.title}, ${kind.unitName}: A at most ${text(ofA)}, B at most ${text(ofB)}`} style={{ color: tenantColour(tenant) }}>
         {Number.isFinite(goalY) && <line class="v-goal" x1="0" x2={WIDTH} y1={goalY} y2={goalY} />}
         <path class="v-b" d={path(ofB, top)} />
         <path d={path(ofA, top)} />
@@ -85,13 +72,13 @@ function Small({ tenant, a, b, kind, top, until }: { tenant: number; a: LabRun; 
 }
 
 function Smalls({ a, b }: { a: LabRun; b: LabRun }) {
-  const kind = kinds.find((one) => one.id === kindId.value) ?? (kinds[0] as Kind);
+  const kind = kinds.find((one) => one.id === kindId.value) ?? (kinds[0] as ChartKind);
   const until = Math.max(a.result.bins * a.result.bin, b.result.bins * b.result.bin);
   const names = new Set(shown.value.map((t) => a.result.tenants[t]?.name));
   let top = 0;
   for (const of of [a, b])
     for (const { name, series } of of.result.tenants)
-      if (names.has(name)) for (const value of series[kind.series]) if (value > top) top = value;
+      if (names.has(name)) for (const value of valuesOf(kind, series, of.result.bin)) if (value > top) top = value;
   top = top > 0 ? top * 1.05 : 1;
   return (
     <div class="v-smalls">
@@ -99,9 +86,9 @@ function Smalls({ a, b }: { a: LabRun; b: LabRun }) {
         <label>
           Over time:{" "}
           <select value={kind.id} onChange={(event) => (kindId.value = event.currentTarget.value)}>
-            {kinds.map(({ id, title }) => (
+            {kinds.map(({ id, title, unitName }) => (
               <option key={id} value={id}>
-                {title}
+                {title}, {unitName}
               </option>
             ))}
           </select>
