@@ -110,7 +110,8 @@ export function arrange(setup: Setup, shown: readonly number[], width: number): 
   const leaveX = width - 262;
   const slotsWidth = Math.round(Math.min(300, width * 0.25));
   const slots = { x: leaveX - slotsWidth, y: top + 2, width: slotsWidth, height: bottom - top - 4 };
-  const chuteX = Math.min(130, Math.round(width * 0.13));
+  const longest = shown.reduce((most, t) => Math.max(most, setup.tenants[t]?.name.length ?? 0), 0);
+  const chuteX = Math.min(Math.max(80, 50 + 7 * longest), Math.round(width * 0.2));
   return {
     width, height: bottom + 4, isWide, rows, headings, othersY, chuteX, queueX: chuteX + 16,
     gateX: slots.x - 34, slots, leaveX, columns, top, bottom,
@@ -144,9 +145,9 @@ class Painter {
     context.fillStyle = colour;
     context.textAlign = align;
     let shown = text;
-    if (room !== undefined)
-      while (shown.length > 1 && context.measureText(shown).width > room)
-        shown = `${shown.replace(/…$/, "").slice(0, -1)}…`;
+    // Names that are too long often differ at their ends.
+    for (let kept = text.length - 1; kept > 1 && room !== undefined && context.measureText(shown).width > room; kept--)
+      shown = `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
     context.fillText(shown, x, y);
   }
 
@@ -212,9 +213,9 @@ class Painter {
     const hidden = this.counts.filter((_, t) => !m.shown.includes(t));
     const of = (pick: (counts: Counts) => number) => hidden.reduce((sum, counts) => sum + pick(counts), 0);
     const numbers = [of((c) => c.waiting), of((c) => c.inFlight), of((c) => c.fallen)];
-    this.text(`${hidden.length} more`, 16, g.othersY, m.colours["ink-2"]);
+    this.text(`${hidden.length} more, grey`, 16, g.othersY, m.colours["ink-2"]);
     if (g.isWide) this.numbers(numbers, g.othersY);
-    else this.text(`${numbers[0]} waiting`, g.width, g.othersY, m.colours["ink-2"], "right");
+    else this.text(`${count(numbers[0] as number)} waiting`, g.width, g.othersY, m.colours["ink-2"], "right");
   }
 
   head(inUse: number, permits: number): void {
@@ -333,8 +334,10 @@ class Painter {
         const isBroken = m.timeline.requests.outcome[request] !== 0;
         this.travel(tenant, request, g.leaveX + 4 + part * 40, middle, 1 - part, isBroken);
       });
+    // Where names stand below the chute, they fall no further than their lane.
+    const deep = (from: number) => (g.isWide ? g.bottom - 8 - from : 8);
     this.each(line.fell, line.fallen, (part, request) =>
-      this.travel(tenant, request, g.chuteX + ((request * 7) % 9) - 8, middle + (g.bottom - 8 - middle) * part * part, 1 - part * 0.7, true),
+      this.travel(tenant, request, g.chuteX + ((request * 7) % 9) - 8, middle + deep(middle) * part * part, 1 - part * 0.7, true),
     );
     const spread = g.isWide ? 26 : 28;
     const gone = countUpTo(line.dispatched, m.at) - countUpTo(line.dispatched, m.at - m.flight);
