@@ -85,10 +85,12 @@ static json_t *knee_json(const struct sweep_result *r)
                                         [WEIR_KNEE_UNKNOWN] = "unknown"};
     const struct weir_knee *k = &r->knee;
     char text[512];
-    return json_pack("{s:s, s:o, s:I, s:I, s:f, s:I, s:s}", "result", names[k->result], "at",
-                     number_or_null(k->result == WEIR_KNEE_FOUND, k->at), "low", (json_int_t)k->low,
-                     "high", (json_int_t)k->high, "requests_per_s", k->per_s, "max_in_flight",
-                     (json_int_t)k->max_in_flight, "text", sweep_knee_text(r, text, sizeof text));
+    return json_pack("{s:s, s:o, s:o, s:I, s:I, s:f, s:I, s:s}", "result", names[k->result], "at",
+                     number_or_null(k->result == WEIR_KNEE_FOUND, k->at), "blur",
+                     number_or_null(k->result == WEIR_KNEE_FOUND, k->blur), "low",
+                     (json_int_t)k->low, "high", (json_int_t)k->high, "requests_per_s", k->per_s,
+                     "max_in_flight", (json_int_t)k->max_in_flight, "text",
+                     sweep_knee_text(r, text, sizeof text));
 }
 
 static json_t *clients_json(const struct sweep_plan *plan, const struct sweep_result *r)

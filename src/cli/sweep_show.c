@@ -161,8 +161,11 @@ const char *sweep_knee_text(const struct sweep_result *r, char *out, size_t byte
         else
             snprintf(out, bytes,
                      "about %.0f in flight, between %u and %u: beyond it throughput stays near "
-                     "%.3g/s and only waiting grows.",
-                     k->at, k->low, k->high, k->per_s);
+                     "%.3g/s and only waiting grows.%s",
+                     k->at, k->low, k->high, k->per_s,
+                     k->blur >= WEIR_KNEE_BLUR_ROUGH
+                         ? " The curve bends early, so only those two levels are sure."
+                         : "");
         break;
     case WEIR_KNEE_NOT_REACHED:
         snprintf(out, bytes,

@@ -72,12 +72,13 @@ static double median(double *values, size_t count)
 }
 
 /* Where between level k - 1 and level k, the first flat one. */
-static double knee_place(const struct weir_knee_level *levels, size_t count, size_t k)
+static double knee_place(const struct weir_knee_level *levels, size_t count, size_t k, double *blur)
 {
     double low = k > 0 ? levels[k - 1].in_flight : levels[0].in_flight, high = levels[k].in_flight;
     double at[FLAT_USED_MAX], a, b;
     size_t used = 0;
     bool has_first = true;
+    *blur = 1;
     if (k == 0)
         return low;
     for (size_t i = 0; i < count; i++)
@@ -87,6 +88,7 @@ static double knee_place(const struct weir_knee_level *levels, size_t count, siz
         double per_ns = weir_knee_per_s(&levels[j]) / 1e9, n = levels[j].in_flight;
         double in_service = has_first ? n - per_ns * (levels[j].first_ns - a) : per_ns * a;
         double left = 1 - per_ns * b; /* at most 0: service alone would never level off */
+        *blur = fmax(*blur, left > 0.05 ? 1 / left : 20);
         at[used++] = left > 0.05 ? in_service / left : high;
     }
     return fmin(fmax(median(at, used), low), high);
@@ -105,7 +107,7 @@ void weir_knee_find(const struct weir_knee_level *levels, size_t count, struct w
         knee->result = WEIR_KNEE_FOUND;
         knee->low = levels[k > 0 ? k - 1 : 0].in_flight;
         knee->high = levels[k].in_flight;
-        knee->at = knee_place(levels, usable, k);
+        knee->at = knee_place(levels, usable, k, &knee->blur);
         knee->max_in_flight = (uint32_t)(knee->at + 0.5);
         return;
     }

@@ -18,6 +18,9 @@
  *    (n - X (time - a)) / (1 - X b), for whole times with n - X time = 0; the median over up to
  *    three flat levels, held between the two levels of step 1.
  *
+ * Where a batch grows s times slower until it is full, 1 - X b is 1 / s for whole times: the curve is
+ * nearly flat before the knee, and an error of 1 % in X moves its place by s %. That is told (blur).
+ *
  * A level that was refused (429) or failed more than WEIR_KNEE_FAILED_PERMILLE is a limit too: the
  * curve ends before it, and that is said.
  *
@@ -31,7 +34,8 @@
 #define WEIR_KNEE_FLAT_PERMILLE 50u
 #define WEIR_KNEE_BEYOND_PERMILLE 1250u
 #define WEIR_KNEE_FAILED_PERMILLE 50u
-#define WEIR_KNEE_OK_MIN 3u /* answers without which a level says nothing */
+#define WEIR_KNEE_BLUR_ROUGH 4.0 /* from here on the place is less certain than its levels */
+#define WEIR_KNEE_OK_MIN 3u      /* answers without which a level says nothing */
 
 /* What a level came to. Levels rise. */
 struct weir_knee_level {
@@ -54,6 +58,7 @@ struct weir_knee {
     uint32_t low, high; /* FOUND: it lies in low .. high (the same where the first level is flat);
                               else the last good level, and the one that ended the curve or 0 */
     double at;          /* FOUND: where it is */
+    double blur;        /* FOUND: an error of 1 % in throughput moves it by so many percent */
     double per_s;       /* the flat throughput; without a knee the largest */
     double growth;      /* NOT_REACHED: of throughput over the last two levels, 0.2 for 20 % */
     uint32_t max_in_flight; /* to set; 0: nothing can be said */

@@ -159,6 +159,32 @@ static void knee__levels_end_below_capacity__is_not_reached(void **state)
     }
 }
 
+/* Whole answers of batches that grow s times slower: the place is exact on an exact curve, moves by s % for
+ * each percent of throughput, and is said to be rough where that is much. */
+static void knee__steep_slow_down__is_as_rough_as_it_says(void **state)
+{
+    (void)state;
+    for (uint32_t s = 1; s <= 7; s++) {
+        const double capacity = 24, growth = (s - 1) / capacity;
+        struct weir_knee_level levels[8];
+        struct weir_knee knee, moved;
+        for (uint32_t i = 0; i < WEIR_COUNT(levels); i++) {
+            double n = 1u << i, batch = fmin(n, capacity);
+            levels[i] = (struct weir_knee_level){
+                .in_flight = 1u << i, .ok = 30, .mean_ns = 1e8 * (1 + growth * batch) * n / batch};
+        }
+        weir_knee_find(levels, WEIR_COUNT(levels), &knee);
+        CHECK_INT(knee.result, WEIR_KNEE_FOUND);
+        CHECK_MSG(fabs(knee.at - capacity) < 1e-6 * capacity && fabs(knee.blur - s) < 1e-6 * s,
+                  "%u times slower: at %f, blur %f", s, knee.at, knee.blur);
+        for (uint32_t i = 5; i < WEIR_COUNT(levels); i++)
+            levels[i].mean_ns *= 0.999; /* beyond the knee throughput seems 0.1 % more */
+        weir_knee_find(levels, WEIR_COUNT(levels), &moved);
+        CHECK_MSG(fabs((moved.at / knee.at - 1) * 1000 - s) < 0.1 * s,
+                  "%u times slower: moved %f %%", s, (moved.at / knee.at - 1) * 100);
+    }
+}
+
 static void knee__one_at_a_time__is_the_first_level(void **state)
 {
     (void)state;
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test(knee__several_capacities_and_batch_slow_downs__is_within_a_tenth),
         cmocka_unit_test(knee__lengths_at_random_and_noise__is_within_a_tenth_with_streams),
         cmocka_unit_test(knee__levels_end_below_capacity__is_not_reached),
+        cmocka_unit_test(knee__steep_slow_down__is_as_rough_as_it_says),
         cmocka_unit_test(knee__one_at_a_time__is_the_first_level),
         cmocka_unit_test(knee__refusals_or_failures_first__end_the_curve),
         cmocka_unit_test(knee__nothing_to_go_by__is_unknown),
