@@ -1,6 +1,7 @@
 // A file that was dropped or chosen: a configuration or a trace, told apart by what is in it. Whether it is right
 // is the loader's to say; here only what it is, and that it is text of a bearable size.
 import type { Problem, SetupText, TraceText } from "../engine/types";
+import { readAll } from "./bytes";
 import { yamlOf } from "./setup";
 import type { LabSetup } from "./store";
 
@@ -11,28 +12,6 @@ export type Dropped = { kind: "config"; text: SetupText } | { kind: "trace"; tra
 
 const problemOf = (where: string, text: string): Problem => ({ where, line: 0, column: 0, text, isWarning: false });
 const none = (where: string, text: string): Dropped => ({ kind: "none", problem: problemOf(where, text) });
-
-/** Bytes of a stream, up to a number of them; null: there are more. */
-async function readAll(stream: ReadableStream<Uint8Array>, max: number): Promise<Uint8Array<ArrayBuffer> | null> {
-  const reader = stream.getReader();
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for (let got = await reader.read(); !got.done; got = await reader.read()) {
-    size += got.value.length;
-    if (size > max) {
-      void reader.cancel();
-      return null;
-    }
-    parts.push(got.value);
-  }
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
-}
 
 const columns = /(^|,)\s*"?(timestamp|contexttokens|generatedtokens|arrival_s|arrival_ms|prompt_tokens|output_tokens)"?\s*(,|$)/i;
 

@@ -7,6 +7,7 @@
 //   ...&beside=...                                          the setup beside, in the same form, escaped once more
 //   ...&lost=weir.yaml                                      what did not fit
 import type { SetValue } from "../engine/types";
+import { readAll } from "./bytes";
 import type { LabSetup } from "./store";
 
 /** Of base64 in a link: mail programs and chats cut longer ones. */
@@ -24,23 +25,8 @@ export interface Link {
 const escape = (text: string): string => encodeURIComponent(text).replace(/%(2F|3A|2C|40|5B|5D)/g, (code) => decodeURIComponent(code));
 
 async function through(bytes: Uint8Array<ArrayBuffer>, stream: CompressionStream | DecompressionStream, max: number): Promise<Uint8Array<ArrayBuffer>> {
-  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for (let got = await reader.read(); !got.done; got = await reader.read()) {
-    size += got.value.length;
-    if (size > max) {
-      void reader.cancel();
-      throw new RangeError(`is larger than ${max} bytes once unpacked`);
-    }
-    parts.push(got.value);
-  }
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
+  const all = await readAll(new Blob([bytes]).stream().pipeThrough(stream), max);
+  if (!all) throw new RangeError(`is larger than ${max} bytes once unpacked`);
   return all;
 }
 

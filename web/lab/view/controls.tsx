@@ -146,7 +146,7 @@ function Slider({ control, isBare }: FieldProps) {
         max={stepsOf(scale)}
         step={1}
         value={positionOf(scale, shown)}
-        aria-valuetext={`${control.isMixed ? "differ" : shown} ${control.unit}`}
+        aria-valuetext={`${control.isMixed ? "differ" : shown} ${control.unit}`.trim()}
         onInput={(event) => {
           const text = textAt(scale, Number(event.currentTarget.value));
           if (text === shown) return;

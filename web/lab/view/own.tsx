@@ -145,7 +145,7 @@ function TraceNote() {
       <p>
         <strong>{shown.of.trace.name}</strong> is what is sent: its arrivals, tenants and lengths.{" "}
         {of > 0
-          ? "The columns “recorded” are what really happened; the others are what the model calculates for the setup on this page. Where the two differ with the recorded setup, that is the model: its backend is not yours until you give it your replicas and step times, it has no network, and it does not know who came back after a refusal."
+          ? "Figures marked as recorded are what really happened; the others are calculated for the setup on this page. They differ by the model too: its replicas and step times are not yours until you set them, it has no network, and it does not know who came back after a refusal."
           : "Tenants keep the settings of those of the same name here; the others have the defaults."}
       </p>
       <button type="button" onClick={dropTrace}>
