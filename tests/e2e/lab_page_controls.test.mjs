@@ -103,6 +103,13 @@ pageClaim('by keys alone: a segment, a slider, undo and redo, the panel that is 
   await lab.changed(page, () => page.keyboard.press('Home'));
   assert.match(await lab.control(page, 'batch-rate').getAttribute('aria-valuetext'), /^0\.1\/s requests$/);
   assert.equal(await page.evaluate(() => document.activeElement.dataset.control), 'batch-rate', 'the focus stays');
+  const rates = [];
+  for (const key of ['ArrowRight', 'ArrowUp', 'ArrowLeft', 'End', 'ArrowRight', 'ArrowDown']) {
+    await page.keyboard.press(key);
+    await lab.settled(page);
+    rates.push(await lab.control(page, 'batch-rate:text').inputValue());
+  }
+  assert.deepEqual(rates, ['6.6/m', '7.2/m', '6.6/m', '40/s', '40/s', '39/s'], 'a key goes to the next value');
   await lab.control(page, 'take').focus();
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor();
@@ -121,7 +128,7 @@ pageClaim('what a change did is said once, politely', async (lab) => {
   const page = await lab.open();
   await lab.set(page, 'scheduler', 'fifo');
   await page.waitForFunction(() => document.querySelector('[data-said]').textContent.includes(', was '));
-  assert.equal(await page.locator('[data-said]').textContent(), 'Longest wait p95: app-2 4.83 s, was 1.38 s. Least in goal 59.8 %, was 98.9 %. Refused 0, was 0.');
+  assert.equal(await page.locator('[data-said]').textContent(), 'Interactive wait, p95: 4.83 s, was 1.38 s. In goal: 64.1 %, was 99.8 %. Refused: 0, was 0.');
 });
 
 pageClaim('a link restores setup, seed and what stands beside; going back in the browser too', async (lab) => {

@@ -3,32 +3,26 @@ import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { LabRun } from "../state/store";
 import { isRunning, previous, run } from "../state/store";
-import { count, seconds, share } from "./format";
+import { figures, modelValue } from "./figures";
+import { figure } from "./format";
 
 const said = signal("");
 const waitMs = 700;
 
-/** Those with a goal, or all when nobody has one. */
-function watched(of: LabRun): { name: string; wait: number; good: number } {
-  const tenants = of.result.tenants.filter((_, i) => !Number.isNaN(of.setup.tenants[i]?.goal ?? NaN));
-  if (tenants.length === 0) return { name: "all", wait: of.result.all.waitP95, good: of.result.all.goodShare };
-  const slowest = tenants.reduce((a, b) => (b.waitP95 > a.waitP95 ? b : a));
-  return { name: slowest.name, wait: slowest.waitP95, good: Math.min(...tenants.map((tenant) => tenant.goodShare)) };
+/** The figures that say most, as text; what they were, where the same was run before. */
+function told(now: LabRun, before: LabRun | null): { label: string; value: string; was: string }[] {
+  return figures
+    .filter((of) => ["wait", "in-goal", "refused"].includes(of.id) && (of.applies?.(now) ?? true))
+    .map((of) => {
+      const show = (shown: LabRun): string => figure(of.unit, modelValue(of, shown)).replaceAll("\u00a0", " ");
+      return { label: of.label, value: show(now), was: before ? show(before) : "" };
+    });
 }
 
-const plain = (text: string): string => text.replaceAll("\u00a0", " ");
-
-export function sentence(now: LabRun, before: LabRun | null): string {
-  const here = watched(now);
-  const there = before && watched(before);
-  const was = (text: string): string => (there ? `, was ${text}` : "");
-  const refused = now.result.all.refused;
-  return plain(
-    `Longest wait p95: ${here.name} ${seconds(here.wait)}${was(there ? seconds(there.wait) : "")}. ` +
-      `Least in goal ${share(here.good)}${was(there ? share(there.good) : "")}. ` +
-      `Refused ${refused}${was(String(before?.result.all.refused ?? 0))}.`,
-  );
-}
+const sentence = (now: LabRun, before: LabRun | null): string =>
+  told(now, before)
+    .map(({ label, value, was }) => `${label}: ${value}${was && `, was ${was}`}.`)
+    .join(" ");
 
 export function Announcer() {
   useEffect(() => {
@@ -55,23 +49,14 @@ export function Announcer() {
 export function Strip() {
   const now = run.value;
   if (!now) return null;
-  const here = watched(now);
-  const there = previous.value && watched(previous.value);
   return (
     <div class="strip">
-      <span>
-        <span>wait p95, {here.name}</span>
-        <strong>{seconds(here.wait)}</strong>
-        {there && ` was ${seconds(there.wait)}`}
-      </span>
-      <span>
-        <span>least in goal</span>
-        <strong>{share(here.good)}</strong>
-      </span>
-      <span>
-        <span>refused</span>
-        <strong>{count(now.result.all.refused)}</strong>
-      </span>
+      {told(now, previous.value).map(({ label, value, was }) => (
+        <span key={label}>
+          <span>{label}</span>
+          <strong>{value}</strong> {was && `was ${was}`}
+        </span>
+      ))}
       <a href="#results" onClick={toResults}>
         Results
       </a>

@@ -3,11 +3,12 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 import type { Problem } from "../engine/types";
-import { groups, type Control, type Scale } from "../state/controls";
+import { groups, type Control, type Group, type Scale } from "../state/controls";
 import { controls, findControl } from "../state/held";
 import { isSameValue } from "../state/units";
 import { change, controlsOfMission, endSlide, isFresh, newSeed, refusal, setSeed } from "../state/setup";
 import { missionName, run } from "../state/store";
+import { Fold } from "./fold";
 
 /** A problem in a few words: where, if it is in the file, and what. */
 export function problemText(problem: Problem): string {
@@ -114,6 +115,8 @@ function ValueText({ control, id, shown }: { control: Control; id: string; shown
 function Slider({ control, isBare }: FieldProps) {
   const id = useId();
   const draft = useSignal<string | null>(null);
+  /* Where the thumb was put: values are round, so it is not quite where its value would be. */
+  const put = useSignal(-1);
   const scale = control.scale;
   /* What was dragged to is shown until its own result is there. */
   useEffect(() => {
@@ -123,6 +126,23 @@ function Slider({ control, isBare }: FieldProps) {
   /* The engine's 90/m is 1.5/s to a reader. */
   const usual = scale.text(scale.parse(control.value));
   const shown = draft.value ?? (isSameValue(usual, control.value) ? usual : control.value);
+  const place = put.value >= 0 && textAt(scale, put.value) === shown ? put.value : positionOf(scale, shown);
+  const move = (to: number): void => {
+    put.value = to;
+    const text = textAt(scale, to);
+    if (text === shown) return;
+    draft.value = text;
+    set(control, text, true);
+  };
+  /* A key goes to the next value, however many places that is. */
+  const press = (event: KeyboardEvent): void => {
+    const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    let to = place + by;
+    while (to > 0 && to < stepsOf(scale) && textAt(scale, to) === shown) to += by;
+    if (to >= 0 && to <= stepsOf(scale)) move(to);
+  };
   if (isBare)
     return (
       <>
@@ -145,15 +165,12 @@ function Slider({ control, isBare }: FieldProps) {
         min={0}
         max={stepsOf(scale)}
         step={1}
-        value={positionOf(scale, shown)}
+        value={place}
         aria-valuetext={`${control.isMixed ? "differ" : shown} ${control.unit}`.trim()}
-        onInput={(event) => {
-          const text = textAt(scale, Number(event.currentTarget.value));
-          if (text === shown) return;
-          draft.value = text;
-          set(control, text, true);
-        }}
-        onChange={() => endSlide()}
+        onInput={(event) => move(Number(event.currentTarget.value))}
+        onKeyDown={press}
+        onKeyUp={endSlide}
+        onChange={endSlide}
       />
       <Problems control={control} id={`${id}-text-problem`} />
     </div>
@@ -261,25 +278,35 @@ export function ControlField(props: FieldProps) {
   }
 }
 
-/** Without those that stand elsewhere. */
-function Groups({ without }: { without: readonly string[] }) {
-  const isMission = missionName.value !== "";
+interface GroupsProps {
+  /** Ids of those that stand elsewhere. */
+  without: readonly string[];
+}
+
+const isIn = (group: Group, { without }: GroupsProps, control: Control): boolean => control.group === group && !without.includes(control.id);
+
+function Fields({ group, ...props }: GroupsProps & { group: Group }) {
   return (
     <>
-      {groups.map((group) => {
-        const own = controls.value.filter((control) => control.group === group.id && !without.includes(control.id));
-        if (own.length === 0) return null;
-        return (
-          <details class="group" open={group.isOpen && !isMission} key={group.id}>
-            <summary>
-              <h3>{group.title}</h3>
-            </summary>
-            {own.map((control) => (
-              <ControlField control={control} key={control.id} />
-            ))}
-          </details>
-        );
-      })}
+      {controls.value
+        .filter((control) => isIn(group, props, control))
+        .map((control) => (
+          <ControlField control={control} key={control.id} />
+        ))}
+    </>
+  );
+}
+
+function Groups(props: GroupsProps) {
+  return (
+    <>
+      {groups
+        .filter((group) => controls.value.some((control) => isIn(group.id, props, control)))
+        .map((group) => (
+          <Fold title={group.title} isOpen={group.isOpen && props.without.length === 0} key={group.id}>
+            <Fields group={group.id} {...props} />
+          </Fold>
+        ))}
     </>
   );
 }
@@ -297,12 +324,9 @@ export function Controls() {
           return control ? <ControlField control={control} key={id} /> : null;
         })}
       </div>
-      <details class="group">
-        <summary>
-          <h3>All other controls</h3>
-        </summary>
+      <Fold title="All other controls">
         <Groups without={opened} />
-      </details>
+      </Fold>
     </>
   );
 }

@@ -1,15 +1,15 @@
 // Where a file can be dropped: anywhere. What is done with it is loaded then.
-import { signal, useSignal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { problems, run } from "../state/store";
+import { Fold } from "./fold";
 import { Own, OwnPanels } from "./later";
 
 const isOver = signal(false);
-/** A file was dropped or chosen: its panels may be asked for. */
-const hasFiles = signal(false);
+/** A file was dropped or chosen: it may have something to ask. */
+export const hasFiles = signal(false);
 
 function take(files: File[]): void {
-  hasFiles.value = true;
   import("./own").then(
     (own) => own.takeFiles(files),
     () => (problems.value = [{ where: files[0]?.name ?? "file", line: 0, column: 0, text: "could not be read: a part of this page could not be loaded; is its gateway still running?", isWarning: false }]),
@@ -17,20 +17,10 @@ function take(files: File[]): void {
 }
 
 export function OwnFiles() {
-  const isOpen = useSignal(false);
   return (
-    <details
-      class="group"
-      onToggle={(event) => {
-        isOpen.value = event.currentTarget.open;
-        hasFiles.value = true;
-      }}
-    >
-      <summary>
-        <h3>Your own setup or traffic</h3>
-      </summary>
-      {isOpen.value && <Own />}
-    </details>
+    <Fold title="Your own setup or traffic">
+      <Own />
+    </Fold>
   );
 }
 

@@ -5,12 +5,14 @@ import type { Problem, SetupText, TraceText } from "../engine/types";
 import { fetchServed, hasTraffic, offerTraffic, readDropped, type Offer } from "../state/drop";
 import { load } from "../state/setup";
 import { current, problems, run } from "../state/store";
+import { hasFiles } from "./drop";
 
 const offer = signal<Offer | null>(null);
 
 const isServed = (): boolean => location.protocol !== "file:";
 
 async function takeConfig(text: SetupText, origin: string): Promise<void> {
+  hasFiles.value = true;
   const trace = current.value?.trace ?? null;
   const setup = { origin, text, sets: [], seed: current.value?.seed ?? 1, trace };
   offer.value = null;

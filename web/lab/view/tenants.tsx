@@ -3,6 +3,7 @@ import { tenantRows } from "../state/held";
 import { run } from "../state/store";
 import { tenantColour } from "./colours";
 import { ControlField } from "./controls";
+import { Fold } from "./fold";
 
 function Swatch({ tenant }: { tenant: number }) {
   return <span class="swatch" style={{ background: tenantColour(tenant) }} />;
@@ -20,17 +21,11 @@ const settings = [
   ["client", "client"],
 ] as const;
 
-/** Weight, lane, limit and traffic of each tenant. */
-export function TenantSettings() {
+function Rows() {
   const rows = tenantRows.value;
   const place = new Map(run.value?.setup.tenants.map((tenant, i) => [tenant.name, i]));
   const used = settings.filter(([key]) => rows.some((row) => row.cells.has(key)));
-  if (rows.length === 0) return null;
   return (
-    <details class="card more">
-      <summary>
-        <h2>Settings of each tenant</h2>
-      </summary>
       <div class="scroll" role="region" aria-label="Settings of each tenant" tabIndex={0}>
         <table class="settings">
           <thead>
@@ -59,6 +54,14 @@ export function TenantSettings() {
           </tbody>
         </table>
       </div>
-    </details>
+  );
+}
+
+/** Weight, lane, limit and traffic of each tenant. */
+export function TenantSettings() {
+  return (
+    <Fold title="Settings of each tenant" kind="card more">
+      <Rows />
+    </Fold>
   );
 }
