@@ -1,57 +1,9 @@
-// The lab page's controls in a real browser: what each sets, undo and redo, the link, files, the keyboard.
+// How the lab page's controls behave under a hand and under keys: dragging, undo, refusals, the link, files, what is
+// said of a change. What each control sets, on every scenario: lab_page.test.mjs and web/test/controls.test.mjs.
 import assert from 'node:assert/strict';
 import { pageClaim } from './lab_page_support.mjs';
 
 const setsOf = async (lab, page) => (await lab.link(page)).sets;
-
-pageClaim('each control of the first three groups makes another run, which is the one of weir lab', async (lab) => {
-  const page = await lab.open();
-  const changes = [
-    ['limit-kind', 'tokens', 'tenants.app-1.limits.tokens=9k/s'],
-    ['limit-rate', 0.3, /tenants\.agent\.limits\.tokens=2\.1k\/s/],
-    ['limit-bucket', 0.6, /tenants\.batch\.limits\.tokens_burst=95k/],
-    ['over', 'wait', 'tenants.app-4.limits.over=wait'],
-    ['limit-kind', 'requests', /tenants\.app-1\.limits\.requests=1\.4\/s/],
-    ['scheduler', 'drr', 'scheduler=drr'],
-    ['lanes', true, 'tenants.batch.lane=batch'],
-    ['floor:batch', 0.5, 'lanes.batch.floor=30'],
-    ['batch-rate', 0.4, /traffic\.batch\.rate=1\.1\/s/],
-    ['burst', false, 'traffic.app-2.burst.times=1'],
-    ['agent', false, 'traffic.agent.sends=false'],
-    ['seed', '7', null],
-  ];
-  for (const [id, value, set] of changes) {
-    await lab.set(page, id, value);
-    const sets = await setsOf(lab, page);
-    if (set) assert.ok(sets.some((one) => (set instanceof RegExp ? set.test(one) : set === one)), `${id}: ${set} in ${sets.join(' ')}`);
-  }
-  const link = await lab.link(page);
-  assert.equal(link.seed, 7);
-  assert.equal(await lab.hash(page), await lab.nativeHash(link));
-});
-
-pageClaim('the groups behind their headings: permits, backend, budget, clients', async (lab) => {
-  const page = await lab.open({ link: '#noisy' });
-  for (const title of ['Queue and permits', 'Backend and breaker', 'Budgets', 'Clients and goal']) await page.getByRole('heading', { name: title }).click();
-  const changes = [
-    ['permits:backend', 0.5, /upstreams\.backend\.max_in_flight=3\d/],
-    ['adaptive:backend', true, 'upstreams.backend.adaptive.min=8'],
-    ['max-wait', 0.5, /limits\.max_wait=7/],
-    ['replicas:backend', 0, 'backend.replicas=1'],
-    ['trouble:backend', 'all', /backend\.troubles=\[\{kind: fail, from: 40s, until: 70s\}\]/],
-    ['breaker:backend', false, 'upstreams.backend.breaker.failures=0'],
-    ['budget', true, 'tenants.app-1.scope=all'],
-    ['budget:all', 0.2, /scopes\.all\.granted=7/],
-    ['client', 'hammer', /traffic\.batch\.client=\{retries: 5, obeys_hint: false\}/],
-    ['goal', 0.2, /traffic\.app-1\.goal=/],
-  ];
-  for (const [id, value, set] of changes) {
-    await lab.set(page, id, value);
-    const sets = await setsOf(lab, page);
-    assert.ok(sets.some((one) => (set instanceof RegExp ? set.test(one) : set === one)), `${id}: ${set} in ${sets.join(' ')}`);
-  }
-  assert.equal(await lab.hash(page), await lab.nativeHash(await lab.link(page)));
-});
 
 pageClaim('a slider that is dragged is one step back, and its value can be given exactly', async (lab) => {
   const page = await lab.open();
@@ -147,21 +99,6 @@ pageClaim('a link restores setup, seed and what stands beside; going back in the
   assert.deepEqual(await lab.link(other), { name: 'lanes', seed: 1, sets: [] });
 });
 
-pageClaim('a damaged link says what is wrong, and the default is there', async (lab) => {
-  for (const [link, why] of [
-    ['#nosuch&seed=2', 'names "nosuch", which this page does not have'],
-    ['#default&seed=many', 'seed is "many"'],
-    ['#noisy&scheduler=best', 'scheduler must be one of fifo, drr, drr-cost, vtc'],
-    ['#file:big.yaml&lost=big.yaml', 'Drop that file here'],
-  ]) {
-    const page = await lab.open({ link });
-    const said = page.locator('[data-problems]');
-    await said.waitFor();
-    assert.ok((await said.textContent()).includes(why), `${link}: ${await said.textContent()}`);
-    assert.equal((await lab.link(page)).name, 'default');
-  }
-});
-
 pageClaim('a bad dropped file is told with line and column; a right one runs, is in the link, and can be left again', async (lab) => {
   const page = await lab.open();
   const before = await lab.hash(page);
@@ -197,15 +134,6 @@ pageClaim('a configuration without traffic is offered some, and shows what is ad
   await lab.set(page, 'rate:night:text', '2/s');
   await lab.assertAccessible(page, "the tenants' settings");
 });
-
-pageClaim('the gateway that serves the page gives its configuration for its token, and for no other', async (lab) => {
-  const page = await lab.open();
-  await page.getByRole('heading', { name: 'Your own setup or traffic' }).click();
-  await lab.control(page, 'token').fill('wrong');
-  await page.getByRole('button', { name: "Use this gateway's configuration" }).click();
-  await page.getByText('The gateway does not take this token (401)').waitFor();
-  await lab.assertAccessible(page, 'a refused token');
-}, { complaints: [/401/] });
 
 pageClaim('taking it home: the configuration, the command and the link are what the page shows', async (lab) => {
   const page = await lab.open({ link: '#noisy' });
