@@ -8,33 +8,34 @@
 /* Of each tenant, and of all together. A figure that there is none of (a percentile of nothing) is
  * NaN. */
 enum lab_figure {
-    LAB_SENT,
-    LAB_FINISHED,
-    LAB_REFUSED,
-    LAB_FAILED,
-    LAB_RETRIES,
-    LAB_WAIT_P50,
+    LAB_SENT,     /* requests that its users had */
+    LAB_FINISHED, /* answered in full */
+    LAB_REFUSED,  /* of them, those whose last try was refused */
+    LAB_FAILED,   /* ended with an error, an answer cut short, or a client that had enough */
+    LAB_RETRIES,  /* tries beyond the first */
+    LAB_WAIT_P50, /* in the gateway's queue */
     LAB_WAIT_P95,
     LAB_WAIT_P99,
-    LAB_FIRST_P50,
+    LAB_FIRST_P50, /* from the first try to the first token */
     LAB_FIRST_P95,
-    LAB_TOKENS,
-    LAB_WORK_SHARE,
-    LAB_GOOD,
-    LAB_GOOD_RATE,
+    LAB_TOKENS,     /* prompt and output of finished requests */
+    LAB_WORK_SHARE, /* of all finished work, as fairness counts it; a total proves nothing */
+    LAB_GOOD,       /* of what was sent: finished, and within the goal */
+    LAB_GOOD_RATE,  /* requests that met their goal */
     LAB_FIGURES
 };
 
 /* Of the run as a whole. */
 enum lab_whole {
-    LAB_BUSY,
+    LAB_BUSY, /* of the replicas' time until the last answer */
     LAB_IN_FLIGHT,
-    LAB_LOST,
-    LAB_TRIPS,
-    LAB_DIFFERENCE,
-    LAB_GAP,
+    LAB_LOST,       /* tokens made for answers that were not finished */
+    LAB_TRIPS,      /* breaker open, summed over the upstreams */
+    LAB_DIFFERENCE, /* work a second, mean over windows: src/measure/difference.h */
+    LAB_GAP,        /* the largest difference of work per weight between two tenants that waited all
+                       through ten seconds */
     LAB_GAP_BOUND,
-    LAB_JAIN,
+    LAB_JAIN, /* there: of work per weight, of all that waited through it */
     LAB_WHOLES
 };
 
@@ -45,7 +46,6 @@ struct lab_figure_row {
     const char *title; /* in tables */
     enum lab_unit unit;
     bool is_headline; /* shown for several seeds, and where setups are compared */
-    const char *help;
 };
 extern const struct lab_figure_row lab_figure_rows[LAB_FIGURES];
 extern const struct lab_figure_row lab_whole_rows[LAB_WHOLES];

@@ -54,10 +54,11 @@ struct weir_refusal_row {
     uint16_t status;  /* HTTP */
     const char *code; /* machine code in body, log and metric label; one word with underscores */
     enum weir_repeat repeat;
-    const char *message; /* one sentence: what, and what to do */
 };
 
 /* The row of a reason; WEIR_REFUSAL_NONE has status 0. Never NULL. */
 const struct weir_refusal_row *weir_refusal_row(enum weir_refusal reason);
+/* One sentence: what, and what to do. "" for none. */
+const char *weir_refusal_message(enum weir_refusal reason);
 
 #endif

@@ -32,8 +32,8 @@ static uint64_t burst_of(struct weir_config_rate rate)
 static void finish_credential(struct weir_loader *loader, struct weir_config_upstream *upstream)
 {
     if (upstream->key_env && upstream->key_file) {
-        weir_loader_error(loader, weir_loader_place(loader, &upstream->key_file),
-                          "key_env and key_file are both given; one credential, one place");
+        weir_loader_error_at(loader, &upstream->key_file,
+                             "key_env and key_file are both given; one credential, one place");
         return;
     }
     if (loader->no_secrets)
@@ -50,10 +50,10 @@ static void refuse_without_rate(struct weir_loader *loader, uint64_t *burst, con
     if (weir_loader_given(loader, rate))
         *burst = 0;
     else
-        weir_loader_error(loader, weir_loader_place(loader, burst),
-                          "%s is given without %s: nothing would be "
-                          "limited",
-                          burst_key, rate_key);
+        weir_loader_error_at(loader, burst,
+                             "%s is given without %s: nothing would be "
+                             "limited",
+                             burst_key, rate_key);
 }
 
 static void finish_rates(struct weir_loader *loader, struct weir_config_upstream *upstream)
@@ -64,14 +64,14 @@ static void finish_rates(struct weir_loader *loader, struct weir_config_upstream
                                    : WEIR_CONFIG_ACCOUNTING_OPENAI;
     bool is_split = upstream->accounting == WEIR_CONFIG_ACCOUNTING_ANTHROPIC;
     if (is_split && upstream->tokens.count)
-        weir_loader_error(loader, weir_loader_place(loader, &upstream->tokens),
-                          "accounting anthropic has no single token limit; give input_tokens and "
-                          "output_tokens");
+        weir_loader_error_at(
+            loader, &upstream->tokens,
+            "accounting anthropic has no single token limit; give input_tokens and "
+            "output_tokens");
     if (!is_split && (upstream->input_tokens.count || upstream->output_tokens.count))
-        weir_loader_error(
+        weir_loader_error_at(
             loader,
-            weir_loader_place(loader, upstream->input_tokens.count ? &upstream->input_tokens
-                                                                   : &upstream->output_tokens),
+            upstream->input_tokens.count ? &upstream->input_tokens : &upstream->output_tokens,
             "accounting openai has one token limit; give tokens, or accounting: anthropic");
     refuse_without_rate(loader, &upstream->burst_req, "burst", &upstream->rate, "rate");
     refuse_without_rate(loader, &upstream->tokens_burst_tok, "tokens_burst", &upstream->tokens,
@@ -95,8 +95,8 @@ static void finish_breaker(struct weir_loader *loader, struct weir_config_breake
     if (breaker->cooldown_max_ns >= breaker->cooldown_ns)
         return;
     if (weir_loader_given(loader, &breaker->cooldown_max_ns))
-        weir_loader_error(loader, weir_loader_place(loader, &breaker->cooldown_max_ns),
-                          "cooldown_max is shorter than cooldown");
+        weir_loader_error_at(loader, &breaker->cooldown_max_ns,
+                             "cooldown_max is shorter than cooldown");
     breaker->cooldown_max_ns = breaker->cooldown_ns;
 }
 
@@ -104,21 +104,21 @@ static void finish_adaptive(struct weir_loader *loader, struct weir_config_upstr
 {
     struct weir_config_adaptive *adaptive = &upstream->adaptive;
     if (adaptive->min == 0 && adaptive->start > 0)
-        weir_loader_error(
-            loader, weir_loader_place(loader, &adaptive->start),
+        weir_loader_error_at(
+            loader, &adaptive->start,
             "start is given without min: the limit would be fixed; give min, or leave "
             "adaptive out");
     if (adaptive->min == 0)
         return;
     if (adaptive->min > upstream->max_in_flight)
-        weir_loader_error(loader, weir_loader_place(loader, &adaptive->min),
-                          "min is above max_in_flight, which is %u", upstream->max_in_flight);
+        weir_loader_error_at(loader, &adaptive->min, "min is above max_in_flight, which is %u",
+                             upstream->max_in_flight);
     else if (adaptive->start == 0)
         adaptive->start = adaptive->min;
     else if (adaptive->start < adaptive->min || adaptive->start > upstream->max_in_flight)
-        weir_loader_error(loader, weir_loader_place(loader, &adaptive->start),
-                          "start must be between min and max_in_flight, here %u and %u",
-                          adaptive->min, upstream->max_in_flight);
+        weir_loader_error_at(loader, &adaptive->start,
+                             "start must be between min and max_in_flight, here %u and %u",
+                             adaptive->min, upstream->max_in_flight);
 }
 
 static void finish_upstreams(struct weir_loader *loader, const struct weir_names *names)
@@ -131,8 +131,8 @@ static void finish_upstreams(struct weir_loader *loader, const struct weir_names
         finish_breaker(loader, &upstream->breaker);
         finish_adaptive(loader, upstream);
         if (upstream->edits.output_limit && upstream->api == WEIR_CONFIG_API_ANTHROPIC)
-            weir_loader_warn(
-                loader, weir_loader_place(loader, &upstream->edits.output_limit),
+            weir_loader_warn_at(
+                loader, &upstream->edits.output_limit,
                 "the Anthropic API always has an output limit; this edit does nothing there");
         upstream->fallback_index = WEIR_NONE;
         if (!upstream->fallback)
@@ -144,9 +144,9 @@ static void finish_upstreams(struct weir_loader *loader, const struct weir_names
         struct weir_config_upstream *to = &config->upstreams[upstream->fallback_index];
         to->is_fallback = true;
         if ((to->api & upstream->api) != upstream->api)
-            weir_loader_error(loader, weir_loader_place(loader, &upstream->fallback),
-                              "upstream '%s' does not speak the API of '%s'", to->name,
-                              upstream->name ? upstream->name : "?");
+            weir_loader_error_at(loader, &upstream->fallback,
+                                 "upstream '%s' does not speak the API of '%s'", to->name,
+                                 upstream->name ? upstream->name : "?");
     }
     /* A chain that is longer than the list has come round. Each cycle is told once, at its first
      * entry. */
@@ -157,9 +157,9 @@ static void finish_upstreams(struct weir_loader *loader, const struct weir_names
             at = config->upstreams[at].fallback_index;
         }
         if (at == i && lowest == i)
-            weir_loader_error(loader, weir_loader_place(loader, &config->upstreams[i].fallback),
-                              "fallbacks go round in a circle: '%s' comes back to itself",
-                              config->upstreams[i].name ? config->upstreams[i].name : "?");
+            weir_loader_error_at(loader, &config->upstreams[i].fallback,
+                                 "fallbacks go round in a circle: '%s' comes back to itself",
+                                 config->upstreams[i].name ? config->upstreams[i].name : "?");
     }
 }
 
@@ -221,8 +221,8 @@ static void check_pool_of(struct weir_loader *loader, uint32_t index)
     for (uint32_t j = 0; j < index; j++) {
         const struct weir_config_upstream *other = &config->upstreams[j];
         if (strcmp(other->pool, upstream->pool) == 0 && !serve_alike(other, upstream)) {
-            weir_loader_error(
-                loader, weir_loader_place(loader, &upstream->pool),
+            weir_loader_error_at(
+                loader, &upstream->pool,
                 "upstreams of one pool serve the same: '%s' and '%s' differ in api or models",
                 other->name ? other->name : "?", upstream->name ? upstream->name : "?");
             return;
@@ -308,9 +308,8 @@ static void finish_pools(struct weir_loader *loader)
             at++;
         upstream->pool_index = at;
         if (config->pools[at].upstreams_count == WEIR_POOL_UPSTREAMS_MAX)
-            weir_loader_error(loader, weir_loader_place(loader, &upstream->name),
-                              "pool '%s' has more than %d upstreams", upstream->pool,
-                              WEIR_POOL_UPSTREAMS_MAX);
+            weir_loader_error_at(loader, &upstream->name, "pool '%s' has more than %d upstreams",
+                                 upstream->pool, WEIR_POOL_UPSTREAMS_MAX);
         config->pools[at].upstreams[config->pools[at].upstreams_count++] = i;
     }
     for (uint32_t i = 0; i < given_count; i++) {
@@ -318,8 +317,8 @@ static void finish_pools(struct weir_loader *loader)
         for (uint32_t j = 0; j < config->pools_count && !is_used; j++)
             is_used = strcmp(config->pools[j].name, given[i].name) == 0;
         if (!is_used)
-            weir_loader_error(loader, weir_loader_place(loader, &given[i].name),
-                              "no upstream is in pool '%s'", given[i].name);
+            weir_loader_error_at(loader, &given[i].name, "no upstream is in pool '%s'",
+                                 given[i].name);
     }
     weir_names_free(&names);
 }
@@ -340,8 +339,8 @@ static void finish_lanes(struct weir_loader *loader)
     for (uint32_t i = 0; i < config->lanes_count; i++) {
         sum += config->lanes[i].floor_percent;
         if (sum > 100) {
-            weir_loader_error(loader, weir_loader_place(loader, &config->lanes[i].floor_percent),
-                              "the floors of all lanes come to more than 100 percent");
+            weir_loader_error_at(loader, &config->lanes[i].floor_percent,
+                                 "the floors of all lanes come to more than 100 percent");
             break;
         }
     }
@@ -372,8 +371,8 @@ static void check_digests(struct weir_loader *loader)
     for (size_t i = 1; i < count; i++)
         if (compare_digests(&all[i - 1], &all[i]) == 0) {
             const struct weir_config_tenant *tenant = &config->tenants[all[i].tenant];
-            weir_loader_error(loader, weir_loader_place(loader, &tenant->key_sha256),
-                              "a key is given twice: it must belong to one tenant");
+            weir_loader_error_at(loader, &tenant->key_sha256,
+                                 "a key is given twice: it must belong to one tenant");
         }
 }
 
@@ -387,11 +386,11 @@ static void finish_tenants(struct weir_loader *loader, const struct weir_names *
         struct weir_config_tenant *tenant = &config->tenants[i];
         struct weir_config_tenant_limits *limits = &tenant->limits;
         if (tenant->name && strcmp(tenant->name, "overflow") == 0)
-            weir_loader_error(loader, weir_loader_place(loader, &tenant->name),
-                              "overflow is the tenant of those above limits.tenants");
+            weir_loader_error_at(loader, &tenant->name,
+                                 "overflow is the tenant of those above limits.tenants");
         if (tenant->name && strcmp(tenant->name, "anonymous") == 0)
-            weir_loader_error(loader, weir_loader_place(loader, &tenant->name),
-                              "anonymous is the tenant of requests without a credential");
+            weir_loader_error_at(loader, &tenant->name,
+                                 "anonymous is the tenant of requests without a credential");
         tenant->lane_index = config->lane_default;
         if (tenant->lane)
             tenant->lane_index =
@@ -410,9 +409,9 @@ static void finish_tenants(struct weir_loader *loader, const struct weir_names *
             limits->tokens_burst_tok = limits->tokens.count;
     }
     if (config->tenants_count > config->limits.tenants)
-        weir_loader_error(loader, weir_loader_place(loader, &config->limits.tenants),
-                          "limits.tenants is %u, but %u tenants are given", config->limits.tenants,
-                          config->tenants_count);
+        weir_loader_error_at(loader, &config->limits.tenants,
+                             "limits.tenants is %u, but %u tenants are given",
+                             config->limits.tenants, config->tenants_count);
     check_digests(loader);
 }
 
@@ -420,39 +419,38 @@ static void finish_whole(struct weir_loader *loader)
 {
     struct weir_config *config = loader->config;
     if (!config->admin.is_loopback)
-        weir_loader_error(loader, weir_loader_place(loader, &config->admin),
-                          "admin must be on a loopback address (127.0.0.1, ::1)");
+        weir_loader_error_at(loader, &config->admin,
+                             "admin must be on a loopback address (127.0.0.1, ::1)");
     if (config->listen.port && config->listen.port == config->admin.port &&
         strcmp(config->listen.host, config->admin.host) == 0)
-        weir_loader_error(loader, weir_loader_place(loader, &config->admin),
-                          "admin and listen are the same address");
+        weir_loader_error_at(loader, &config->admin, "admin and listen are the same address");
     if (!config->tls_cert_file != !config->tls_key_file)
-        weir_loader_error(loader,
-                          weir_loader_place(loader, config->tls_cert_file ? &config->tls_cert_file
-                                                                          : &config->tls_key_file),
-                          "tls needs both cert_file and key_file");
+        weir_loader_error_at(loader,
+                             config->tls_cert_file ? &config->tls_cert_file : &config->tls_key_file,
+                             "tls needs both cert_file and key_file");
     if (config->limits.waiters_per_tenant > config->limits.waiters) {
         if (weir_loader_given(loader, &config->limits.waiters_per_tenant))
-            weir_loader_error(loader, weir_loader_place(loader, &config->limits.waiters_per_tenant),
-                              "waiters_per_tenant is above waiters");
+            weir_loader_error_at(loader, &config->limits.waiters_per_tenant,
+                                 "waiters_per_tenant is above waiters");
         config->limits.waiters_per_tenant = config->limits.waiters;
     }
     if (config->limits.waiting_bytes < config->limits.body_bytes)
-        weir_loader_error(loader, weir_loader_place(loader, &config->limits.waiting_bytes),
-                          "waiting_bytes is below body: the largest request could never wait");
+        weir_loader_error_at(loader, &config->limits.waiting_bytes,
+                             "waiting_bytes is below body: the largest request could never wait");
 }
 
 static void finish_idempotency(struct weir_loader *loader)
 {
     struct weir_config *config = loader->config;
     if (config->idempotency.answers_bytes < config->idempotency.answer_bytes)
-        weir_loader_error(loader, weir_loader_place(loader, &config->idempotency.answers_bytes),
-                          "answers is below answer: the largest answer could never be kept");
+        weir_loader_error_at(loader, &config->idempotency.answers_bytes,
+                             "answers is below answer: the largest answer could never be kept");
     if (config->idempotency.keys > 0 && !config->ledger.in_memory &&
         config->idempotency.keep_ns > config->ledger.keep_finished_ns)
-        weir_loader_warn(loader, weir_loader_place(loader, &config->idempotency.keep_ns),
-                         "keep is above ledger.keep_finished: after a restart a key is known for "
-                         "that time only, and then a repeat is sent and charged anew");
+        weir_loader_warn_at(
+            loader, &config->idempotency.keep_ns,
+            "keep is above ledger.keep_finished: after a restart a key is known for "
+            "that time only, and then a repeat is sent and charged anew");
 }
 
 void weir_config_finish(struct weir_loader *loader)

@@ -18,7 +18,7 @@ refuse_if(struct weir_loader *loader, bool is_wrong, const void *field, const ch
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    weir_loader_error(loader, weir_loader_place(loader, field), "%s", text);
+    weir_loader_error_at(loader, field, "%s", text);
 }
 
 /* What to point at: the field when it was given, else the row's name. */
@@ -104,10 +104,10 @@ static void warn_of_slip(struct weir_loader *loader, const struct weir_config_tr
             idle[count++] = config->tenants[i].name;
     const char *near = weir_value_suggest(t->name, idle, count);
     if (near)
-        weir_loader_warn(loader, weir_loader_place(loader, &t->name),
-                         "no tenant is called '%s', so it has the defaults of one; did you mean "
-                         "'%s', which sends nothing?",
-                         t->name, near);
+        weir_loader_warn_at(loader, &t->name,
+                            "no tenant is called '%s', so it has the defaults of one; did you mean "
+                            "'%s', which sends nothing?",
+                            t->name, near);
 }
 
 static void finish_traffic(struct weir_loader *loader, const struct weir_names *upstreams,

@@ -135,6 +135,22 @@ void weir_loader_error(struct weir_loader *loader, struct weir_place place, cons
     va_end(arguments);
 }
 
+void weir_loader_error_at(struct weir_loader *loader, const void *field, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_problem(loader, weir_loader_place(loader, field), false, format, arguments);
+    va_end(arguments);
+}
+
+void weir_loader_warn_at(struct weir_loader *loader, const void *field, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_problem(loader, weir_loader_place(loader, field), true, format, arguments);
+    va_end(arguments);
+}
+
 bool weir_loader_tells(const struct weir_loader *loader)
 {
     return loader->problems->errors < PROBLEMS_MAX;

@@ -47,6 +47,11 @@ __attribute__((format(printf, 3, 4))) void
 weir_loader_error(struct weir_loader *loader, struct weir_place place, const char *format, ...);
 __attribute__((format(printf, 3, 4))) void
 weir_loader_warn(struct weir_loader *loader, struct weir_place place, const char *format, ...);
+/* The same at the place where the field was given: of the whole when it was not. */
+__attribute__((format(printf, 3, 4))) void
+weir_loader_error_at(struct weir_loader *loader, const void *field, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+weir_loader_warn_at(struct weir_loader *loader, const void *field, const char *format, ...);
 /* Whether one more error would be told, and not only counted: what is dear to find out, and only
  * for its text, is asked for then only. */
 bool weir_loader_tells(const struct weir_loader *loader);
@@ -88,6 +93,8 @@ struct weir_names;
 
 /* Parts of the loader, in order. Each reports what it finds. */
 void weir_config_read_yaml(struct weir_loader *loader, const char *text, size_t bytes);
+/* The flags, and what stands for a file where there is none. */
+void weir_config_apply_flags(struct weir_loader *loader, const struct weir_config_source *from);
 /* A field from YAML that is no file's: it is what the field's value would be. Problems have that
  * place. */
 void weir_config_walk_value(struct weir_loader *loader, const struct weir_field_table *table,

@@ -47,9 +47,8 @@ void weir_names_check_unique(struct weir_loader *loader, const struct weir_names
             continue;
         const char *row = (const char *)rows + names->list[i].index * row_bytes;
         const char *before = (const char *)rows + names->list[i - 1].index * row_bytes;
-        weir_loader_error(loader, weir_loader_place(loader, row),
-                          "%s '%s' is given twice; first on line %u", what, names->list[i].name,
-                          weir_loader_place(loader, before).line);
+        weir_loader_error_at(loader, row, "%s '%s' is given twice; first on line %u", what,
+                             names->list[i].name, weir_loader_place(loader, before).line);
     }
 }
 

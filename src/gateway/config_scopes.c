@@ -67,8 +67,8 @@ static void finish_window(struct weir_loader *loader, struct weir_config_scope *
     if (scope->zone && is_local)
         resolve_zone(loader, scope);
     else if (scope->zone)
-        weir_loader_error(
-            loader, weir_loader_place(loader, &scope->zone),
+        weir_loader_error_at(
+            loader, &scope->zone,
             rule->period == WEIR_PERIOD_NONE
                 ? "zone is given without a period: nothing would begin anew"
                 : "zone is given with a period of fixed length, which is counted from "
@@ -76,8 +76,7 @@ static void finish_window(struct weir_loader *loader, struct weir_config_scope *
     if (has_anchor)
         resolve_anchor(loader, scope);
     else if (scope->anchor)
-        weir_loader_error(loader, weir_loader_place(loader, &scope->anchor),
-                          "anchor is for the periods week and month");
+        weir_loader_error_at(loader, &scope->anchor, "anchor is for the periods week and month");
 }
 
 /* ---- what a spent budget does ---- */
@@ -176,16 +175,17 @@ void weir_config_finish_scopes(struct weir_loader *loader, const struct weir_nam
              at != WEIR_NONE && depth <= WEIR_LEDGER_DEPTH_MAX; depth++)
             at = config->scopes[at].parent_index;
         if (depth > WEIR_LEDGER_DEPTH_MAX) {
-            weir_loader_error(loader, weir_loader_place(loader, &config->scopes[i].parent),
-                              "scopes go round in a circle, or more than %d deep",
-                              WEIR_LEDGER_DEPTH_MAX);
+            weir_loader_error_at(loader, &config->scopes[i].parent,
+                                 "scopes go round in a circle, or more than %d deep",
+                                 WEIR_LEDGER_DEPTH_MAX);
             break;
         }
     }
     if (config->ledger.in_memory && config->scopes_count > 0)
-        weir_loader_warn(loader, weir_loader_place(loader, &config->ledger.path),
-                         "ledger: memory forgets at each restart what was spent: every scope then "
-                         "begins anew, within its period too");
+        weir_loader_warn_at(
+            loader, &config->ledger.path,
+            "ledger: memory forgets at each restart what was spent: every scope then "
+            "begins anew, within its period too");
 }
 
 /* ---- whether a fallback can serve those who are sent there ---- */
@@ -276,8 +276,8 @@ static bool warn_of_models(struct weir_loader *loader, const struct weir_config_
                                    : NULL;
     }
     if (model)
-        weir_loader_warn(
-            loader, weir_loader_place(loader, &scope->fallback),
+        weir_loader_warn_at(
+            loader, &scope->fallback,
             "upstream '%s' does not serve '%s', which tenant '%s' may ask for: once the "
             "budget is spent, such requests are refused",
             to->name ? to->name : "?", model, tenant->name ? tenant->name : "?");

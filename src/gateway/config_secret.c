@@ -112,8 +112,8 @@ void weir_config_read_credential(struct weir_loader *loader, struct weir_config_
         return;
     const char *value = getenv(upstream->key_env);
     if (!value) {
-        weir_loader_error(loader, weir_loader_place(loader, &upstream->key_env),
-                          "the environment variable %s is not set", upstream->key_env);
+        weir_loader_error_at(loader, &upstream->key_env, "the environment variable %s is not set",
+                             upstream->key_env);
         return;
     }
     char what[160];

@@ -118,7 +118,8 @@ void weir_request_refuse(struct weir_request *r, const struct weir_refused *refu
         repeat = WEIR_REPEAT_NEVER;
         told.hint_ns = 0;
     }
-    refuse_message(g, text, sizeof text, &told, message ? message : row->message, repeat);
+    refuse_message(g, text, sizeof text, &told,
+                   message ? message : weir_refusal_message(refused->reason), repeat);
     if (is_spent)
         strncat(text, " It was sent, so its idempotency key is used up: repeat it with a new one.",
                 sizeof text - strlen(text) - 1);

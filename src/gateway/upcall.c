@@ -568,7 +568,7 @@ void weir_answer_cut(struct weir_request *r, const struct weir_refused *refused)
         weir_request_id(r, id);
         struct weir_error_text e = {.dialect = r->dialect,
                                     .code = row->code,
-                                    .message = row->message,
+                                    .message = weir_refusal_message(refused->reason),
                                     .request_id = id,
                                     .status = row->status};
         size_t n =

@@ -10,7 +10,6 @@
 #include <zlib.h>
 
 #define LOAD_PORTION_BYTES 65536u
-#define LOAD_ENTRIES_FIRST 4096u
 
 /* What is allocated while a file is read. */
 struct trace_load {
@@ -21,27 +20,8 @@ struct trace_load {
     gzFile gz;
     void *reader_memory;
     struct weir_trace_reader *reader;
-    struct weir_trace_entry *entries;
-    size_t count, cap;
-    bool is_out_of_memory;
+    struct weir_trace_collector collector;
 };
-
-static bool load_entry(void *ctx, const struct weir_trace_entry *entry)
-{
-    struct trace_load *l = ctx;
-    if (l->count == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : LOAD_ENTRIES_FIRST;
-        struct weir_trace_entry *entries = realloc(l->entries, cap * sizeof *entries);
-        if (!entries) {
-            l->is_out_of_memory = true;
-            return false;
-        }
-        l->entries = entries;
-        l->cap = cap;
-    }
-    l->entries[l->count++] = *entry;
-    return true;
-}
 
 static bool load_memory_out(struct trace_load *l)
 {
@@ -53,7 +33,7 @@ static bool load_memory_out(struct trace_load *l)
 static bool load_problem(struct trace_load *l)
 {
     const struct weir_trace_problem *p = weir_trace_problem(l->reader);
-    if (l->is_out_of_memory)
+    if (l->collector.is_out_of_memory)
         return load_memory_out(l);
     if (p->line > 0)
         snprintf(l->error_text, l->error_bytes, "%s:%llu: %s", l->path, (unsigned long long)p->line,
@@ -119,48 +99,6 @@ static bool load_feed(struct trace_load *l)
     return weir_trace_finish(l->reader) || load_problem(l);
 }
 
-/* The names' pointers and their text, in one piece. */
-static bool load_names(struct trace_load *l, struct weir_trace *trace)
-{
-    size_t count = 0;
-    for (uint32_t kind = 0; kind < WEIR_TRACE_KIND_COUNT; kind++)
-        count += weir_trace_names_count(l->reader, kind);
-    const char **pointers = malloc(count * (sizeof *pointers + WEIR_TRACE_NAME_BYTES));
-    if (!pointers)
-        return load_memory_out(l);
-    char *text = (char *)(pointers + count);
-    trace->memory = (void *)pointers;
-    for (uint32_t kind = 0; kind < WEIR_TRACE_KIND_COUNT; kind++) {
-        trace->names[kind] = pointers;
-        trace->names_count[kind] = weir_trace_names_count(l->reader, kind);
-        for (uint32_t i = 0; i < trace->names_count[kind]; i++) {
-            snprintf(text, WEIR_TRACE_NAME_BYTES, "%s", weir_trace_name(l->reader, kind, i));
-            *pointers++ = text;
-            text += WEIR_TRACE_NAME_BYTES;
-        }
-    }
-    return true;
-}
-
-/* Sorts, and gives the entries to the trace. */
-static bool load_settle(struct trace_load *l, struct weir_trace *trace)
-{
-    struct weir_trace_entry *scratch = malloc(l->count * sizeof *scratch);
-    if (!scratch)
-        return load_memory_out(l);
-    weir_trace_settle(l->entries, scratch, l->count);
-    free(scratch);
-    if (!load_names(l, trace))
-        return false;
-    trace->form = weir_trace_form(l->reader);
-    trace->facts = *weir_trace_facts(l->reader);
-    trace->entries = l->entries;
-    trace->count = l->count;
-    trace->span_ns = l->entries[l->count - 1].arrival_ns;
-    l->entries = NULL;
-    return true;
-}
-
 bool weir_trace_load(const char *path, const char *scheduler, struct weir_trace *trace,
                      char *error_text, size_t error_bytes)
 {
@@ -174,56 +112,16 @@ bool weir_trace_load(const char *path, const char *scheduler, struct weir_trace 
     if (!l.reader_memory) {
         load_memory_out(&l);
     } else if (load_open(&l)) {
-        l.reader = weir_trace_init(l.reader_memory, bytes, &limits, scheduler, load_entry, &l);
-        is_loaded = load_feed(&l) && load_settle(&l, trace);
+        l.reader = weir_trace_init(l.reader_memory, bytes, &limits, scheduler, weir_trace_collect,
+                                   &l.collector);
+        is_loaded = load_feed(&l) &&
+                    (weir_trace_take(&l.collector, l.reader, trace) || load_memory_out(&l));
     }
     if (l.gz)
         gzclose(l.gz);
     if (l.fd >= 0)
         close(l.fd);
-    free(l.entries);
+    free(l.collector.entries);
     free(l.reader_memory);
     return is_loaded;
-}
-
-void weir_trace_free(struct weir_trace *trace)
-{
-    free(trace->entries);
-    free(trace->memory);
-    *trace = (struct weir_trace){0};
-}
-
-void weir_trace_fill_sizes(struct weir_trace *trace)
-{
-    uint32_t tenants = trace->names_count[WEIR_TRACE_TENANT];
-    struct weir_trace_sizes *sizes = calloc(tenants, sizeof *sizes);
-    if (sizes)
-        trace->filled = weir_trace_fill(trace->entries, trace->count, sizes, tenants);
-    free(sizes);
-}
-
-void weir_trace_remark(const struct weir_trace *trace, char *text, size_t text_bytes)
-{
-    const struct weir_trace_facts *f = &trace->facts;
-    size_t used = 0;
-    text[0] = '\0';
-    if (f->unsorted_line > 0 && trace->form != WEIR_TRACE_RECORDING)
-        used += (size_t)snprintf(text, text_bytes,
-                                 "line %llu arrives before the one above it: rows were sorted by "
-                                 "arrival",
-                                 (unsigned long long)f->unsorted_line);
-    if (f->rows_cut > 0 && used < text_bytes)
-        used += (size_t)snprintf(text + used, text_bytes - used,
-                                 "%s%llu rows cut short by a crash were left out", used ? "; " : "",
-                                 (unsigned long long)f->rows_cut);
-    if (f->rows_dropped > 0 && used < text_bytes)
-        used += (size_t)snprintf(
-            text + used, text_bytes - used,
-            "%s%llu requests are missing: the gateway could not write them in time",
-            used ? "; " : "", (unsigned long long)f->rows_dropped);
-    if (trace->filled > 0 && used < text_bytes)
-        snprintf(text + used, text_bytes - used,
-                 "%s%zu requests were refused or left before they used a token: they have the mean "
-                 "size of their tenant's others",
-                 used ? "; " : "", trace->filled);
 }

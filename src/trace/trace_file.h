@@ -1,4 +1,4 @@
-/* trace_file: a whole trace from a file into memory. Native only.
+/* trace_file: a whole trace from a file into memory. trace_file.c is native only.
  *
  * What begins as a gzip file is gunzipped, whatever its name. Entries are sorted by arrival (see
  * weir_trace_settle). Thread: any; reads the file, allocates the entries. */
@@ -27,6 +27,20 @@ struct weir_trace {
 WEIR_MUST_USE bool weir_trace_load(const char *path, const char *scheduler,
                                    struct weir_trace *trace, char *error_text, size_t error_bytes);
 void weir_trace_free(struct weir_trace *trace);
+
+/* What weir_trace_load is made of, where the bytes come from elsewhere: weir_trace_collect is what
+ * the reader calls for each entry, with the collector (start from {0}); once it is finished,
+ * weir_trace_take gives all that was collected to *trace, settled. The caller frees collector->entries
+ * where it comes to no trace. false: no memory. */
+struct weir_trace_collector {
+    struct weir_trace_entry *entries;
+    size_t count, room;
+    bool is_out_of_memory;
+};
+bool weir_trace_collect(void *ctx, const struct weir_trace_entry *entry);
+WEIR_MUST_USE bool weir_trace_take(struct weir_trace_collector *collector,
+                                   const struct weir_trace_reader *reader,
+                                   struct weir_trace *trace);
 
 /* weir_trace_fill, before a trace is sent again. Without memory for it nothing is filled. */
 void weir_trace_fill_sizes(struct weir_trace *trace);

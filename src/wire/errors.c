@@ -64,7 +64,7 @@ struct weir_error_text weir_error_text(enum weir_refusal refusal, enum weir_dial
         .status = row->status,
         .type = weir_error_type(refusal, dialect),
         .code = row->code,
-        .message = message ? message : row->message,
+        .message = message ? message : weir_refusal_message(refusal),
         .param = param,
         .request_id = request_id,
     };

@@ -65,7 +65,7 @@ static void docs__refusals__are_those_of_the_table(void **state)
     for (int i = 1; i < WEIR_REFUSAL_COUNT; i++) {
         const struct weir_refusal_row *row = weir_refusal_row((enum weir_refusal)i);
         n += snprintf(text + n, sizeof text - (size_t)n, "| %u | `%s` | %s | %s |\n", row->status,
-                      row->code, repeats[row->repeat], row->message);
+                      row->code, repeats[row->repeat], weir_refusal_message((enum weir_refusal)i));
     }
     compare("refusals.md", text, (size_t)n);
 }

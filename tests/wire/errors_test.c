@@ -36,7 +36,7 @@ static void bodies__of_every_refusal__have_the_shape_of_their_dialect(void **sta
         json_t *body = json_loadb(out, weir_error_body(&e, out, sizeof out), 0, NULL);
         json_t *error = json_object_get(body, "error");
         CHECK_INT(json_object_size(error), 4);
-        CHECK_STR(text_at(error, "message"), row->message);
+        CHECK_STR(text_at(error, "message"), weir_refusal_message(refusal));
         CHECK_STR(text_at(error, "code"), row->code);
         CHECK_STR(text_at(error, "param"), "max_tokens");
         CHECK(strlen(text_at(error, "type")) > 4);

@@ -1,64 +1,7 @@
 // The engine in Node, against the program: the same text, sets and seed give the same run.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
-import path from 'node:path';
 import test from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { load } from './load.mjs';
-
-const here = path.dirname(fileURLToPath(import.meta.url));
-const root = path.resolve(here, '../..');
-const weir = process.env.WEIR_RELEASE ?? path.join(root, 'build/src/cli/weir');
-const wasm = process.env.WEIR_LAB_WASM ?? path.join(root, 'build/web/lab.wasm');
-const folder = path.join(root, 'src/cli/scenarios');
-const scenarios = readdirSync(folder).map((file) => ({ name: file.replace('.yaml', ''), text: readFileSync(path.join(folder, file), 'utf8') }));
-const compiled = await WebAssembly.compile(readFileSync(wasm));
-const { LocalEngine } = await load('lab/engine/engine.ts');
-
-const run = (engine, setup, sets = [], seed = 1, more = {}) =>
-  engine.run({ setup, sets, seed, paths: [], wantsRequests: false, ...more });
-
-/** What the program says of the same setup. */
-async function native(word, sets, seed) {
-  const flags = sets.flatMap(({ path, value }) => ['--set', `${path}=${value}`]);
-  const { stdout } = await promisify(execFile)(weir, ['lab', word, '--json', '--seed', String(seed), ...flags]);
-  return JSON.parse(stdout);
-}
-
-/** A number as the program's JSON tells it: 15 digits, null for none. */
-const told = (value) => (Number.isNaN(value) ? null : Number(value.toPrecision(15)));
-
-function compareFigures(ours, theirs, where) {
-  const keys = {
-    sent: 'sent', finished: 'finished', refused: 'refused', failed: 'failed', retries: 'retries', waitP50: 'queue_wait_p50_s',
-    waitP95: 'queue_wait_p95_s', waitP99: 'queue_wait_p99_s', firstP50: 'first_token_p50_s', firstP95: 'first_token_p95_s',
-    tokensPerSecond: 'tokens_per_s', goodShare: 'good_share', goodPerSecond: 'goodput_per_s',
-  };
-  for (const [key, other] of Object.entries(keys)) assert.equal(told(ours[key]), theirs[other], `${where}: ${key}`);
-}
-
-function compare(reply, other, where) {
-  assert.ok(reply.ok, `${where}: ${JSON.stringify(reply.problems)}`);
-  const { result } = reply;
-  assert.equal(result.hash, other.hash, where);
-  assert.equal(result.events, other.events, where);
-  assert.equal(told(result.end), other.end_s, where);
-  assert.deepEqual(result.tenants.map((t) => t.name), other.tenants.map((t) => t.name), where);
-  result.tenants.forEach((tenant, i) => {
-    compareFigures(tenant, other.tenants[i], `${where}, ${tenant.name}`);
-    assert.deepEqual(tenant.refusals, other.tenants[i].refusals_of_tries, `${where}, ${tenant.name}: refusals`);
-  });
-  compareFigures(result.all, other.all, `${where}, all`);
-  assert.equal(told(result.busyShare), other.run.backend_busy, where);
-  assert.equal(told(result.lostTokens), other.run.lost_tokens, where);
-  assert.equal(told(result.gap?.work ?? Number.NaN), other.run.gap_work, where);
-  result.scopes.forEach((scope, i) => {
-    const { name, granted_tokens: granted, committed_tokens: committed, reserved_tokens: reserved, overrun_tokens: overrun, refused } = other.budgets[i];
-    assert.deepEqual(scope, { name, granted, committed, reserved, overrun, refused }, where);
-  });
-}
+import { LocalEngine, compare, compiled, native, program, flags, run, scenario, scenarios } from './engine_support.mjs';
 
 test('every scenario gives in Node what it gives in the program, over several seeds', async () => {
   const engine = new LocalEngine(compiled);
@@ -75,15 +18,70 @@ const changes = [
   ['default', [['traffic.app-1.prompt', '{distribution: lognormal, mean: 900, sigma: 1.2}'], ['traffic.time', '30s']]],
   ['budget', [['scopes.class/a.on_exhausted', 'queue'], ['scopes.class/a.period', '60s']]],
   ['budget', [['scopes.class.granted', '1M'], ['tenants.team-a.scope', 'class/b']]],
-  ['failing', [['upstreams.main.breaker.failures', '0'], ['upstreams.main.breaker.failure_percent', '0']]],
-  ['retry-storm', [['limits.waiters', '50']]],
-];
+  ['failing', [['upstreams.main.breaker.failures', '0'], ['upstreams.main.breaker.failure_percent', '0'], ['backend.main.troubles', '[]']]],
+  ['retry-storm', [['limits.waiters', '50'], ['limits.waiters_per_tenant', '50']]],
+].map(([name, pairs]) => ({ setup: scenario(name), sets: pairs.map(([path, value]) => ({ path, value })) }));
 
 test('values set over a scenario change it as they change it in the program', async () => {
   const engine = new LocalEngine(compiled);
-  for (const [name, pairs] of changes) {
-    const setup = scenarios.find((one) => one.name === name);
-    const sets = pairs.map(([path, value]) => ({ path, value }));
-    compare(run(engine, setup, sets, 3), await native(name, sets, 3), `${name} with ${pairs.join(', ')}`);
+  for (const { setup, sets } of changes)
+    compare(run(engine, setup, sets, 3), await native(setup.name, sets, 3), `${setup.name} with ${flags(sets).join(' ')}`);
+});
+
+test('the configuration it prints is that of the program, runs to the same hash, and passes weir check', async () => {
+  const engine = new LocalEngine(compiled);
+  for (const { setup, sets } of [...scenarios.map((one) => ({ setup: one, sets: [] })), ...changes]) {
+    const printed = engine.yaml(setup, sets);
+    assert.ok(printed.ok, JSON.stringify(printed.problems));
+    const { stdout } = await program('lab', setup.name, '--yaml', ...flags(sets));
+    assert.equal(printed.text, stdout.replace(/^#.*\n/, ''));
+    const again = run(engine, { name: 'copy', text: printed.text });
+    const before = run(engine, setup, sets);
+    assert.equal(again.result.hash, before.result.hash, printed.text);
+    assert.equal(engine.yaml({ name: 'copy', text: printed.text }, []).text, printed.text, 'a copy of the copy is the copy');
+  }
+});
+
+test('values in force are told by their path, and set again change nothing', () => {
+  const engine = new LocalEngine(compiled);
+  const paths = [
+    'scheduler', 'tenants.batch.weight', 'tenants.batch.limits.tokens', 'traffic.batch.rate', 'traffic.app-1.prompt', 'traffic.app-1.burst',
+    'traffic.agent.growth', 'upstreams.backend.max_in_flight', 'upstreams.breaker.cooldown', 'limits.max_wait', 'limits.waiting_bytes',
+    'backend.step', 'lanes.batch.floor', 'listen', 'traffic.app-1.client', 'lanes',
+  ];
+  const { setup } = run(engine, scenario('default'), [], 1, { paths: [...paths, 'tenants.nobody.weight', 'schedular', ''] });
+  assert.equal(setup.values.scheduler, 'vtc');
+  assert.equal(setup.values['tenants.batch.limits.tokens'], '', 'no limit');
+  assert.equal(setup.values['traffic.batch.rate'], '4/s');
+  assert.equal(setup.values['traffic.app-1.prompt'], '300..1500');
+  assert.equal(setup.values['traffic.app-1.burst'], '{from: 40s, until: 70s, times: 2.5}');
+  for (const none of ['tenants.nobody.weight', 'schedular', '']) assert.equal(setup.values[none], null);
+  const sets = paths.filter((path) => setup.values[path]).map((path) => ({ path, value: setup.values[path] }));
+  const again = run(engine, scenario('default'), sets, 1, { paths });
+  assert.ok(again.ok, JSON.stringify(again.problems));
+  assert.equal(again.result.hash, run(engine, scenario('default')).result.hash);
+  for (const path of paths) assert.equal(again.setup.values[path], setup.values[path], path);
+});
+
+test('series, requests and figures of a run say the same', () => {
+  const engine = new LocalEngine(compiled);
+  for (const setup of scenarios) {
+    const { result } = run(engine, setup, [], 5, { wantsRequests: true });
+    const { requests } = result;
+    const sum = (series) => series.reduce((a, b) => a + b, 0);
+    result.tenants.forEach((tenant, i) => {
+      for (const key of ['finished', 'refused', 'failed']) assert.equal(sum(tenant.series[key]), tenant[key], `${setup.name} ${tenant.name} ${key}`);
+      assert.equal(sum(tenant.series.offered), tenant.sent);
+      const own = requests.outcome.filter((_, k) => requests.tenant[k] === i);
+      assert.equal(own.filter((outcome) => outcome === 0).length, tenant.finished);
+      assert.equal(own.filter((outcome) => outcome === 1).length, tenant.refused);
+      assert.equal(own.filter((outcome) => outcome > 1).length, tenant.failed);
+    });
+    for (let k = 0; k < requests.count; k++) {
+      const times = [requests.arrival[k], requests.dispatch[k], requests.first[k], requests.end[k]].filter((time) => !Number.isNaN(time));
+      assert.deepEqual(times, [...times].sort((a, b) => a - b), `${setup.name}: request ${k}`);
+      if (requests.outcome[k] === 0) assert.equal(times.length, 4);
+      assert.equal(requests.reason[k] > 0, requests.outcome[k] === 1 || (requests.outcome[k] === 4 && requests.reason[k] > 0), `${setup.name}: request ${k}`);
+    }
   }
 });

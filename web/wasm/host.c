@@ -10,6 +10,7 @@
 #include "lab/lab_private.h"
 #include "measure/difference.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,31 @@ bool weir_state_dir(char *out, size_t out_bytes, struct weir_keys_error *error)
     (void)out_bytes;
     (void)error;
     return false;
+}
+
+/* There are none. */
+void weir_config_apply_flags(struct weir_loader *loader, const struct weir_config_source *from)
+{
+    (void)loader;
+    (void)from;
+}
+
+/* ---- addresses ---- */
+
+/* A page connects to none of them: it says whether they look like it. */
+int inet_pton(int family, const char *restrict text, void *restrict address)
+{
+    const char *letters = family == AF_INET ? "0123456789." : "0123456789abcdefABCDEF:.";
+    size_t marks = 0;
+    for (const char *c = text; *c; c++)
+        marks += *c == (family == AF_INET ? '.' : ':');
+    memset(address, 0, family == AF_INET ? 4 : 16);
+    if (text[strspn(text, letters)] != '\0' || (family == AF_INET ? marks != 3 : marks < 2))
+        return 0;
+    if (strncmp(text, "127.", 4) == 0)
+        *(uint8_t *)address = 127;
+    ((uint8_t *)address)[family == AF_INET ? 3 : 15] = 1;
+    return 1;
 }
 
 /* ---- secrets ---- */

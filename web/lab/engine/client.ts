@@ -2,7 +2,7 @@
 // meanwhile only the newest is run. A run that takes long while a newer one waits is ended with its
 // worker, and so is a worker that went wrong: the next one starts from nothing, which takes milliseconds.
 import type { YamlReply } from "./engine";
-import type { Engine, Problem, Reply, RunRequest, SetValue, SetupText } from "./types";
+import type { Engine, Problem, Reply, RunRequest, SetValue, SetupText, TraceText } from "./types";
 import type { Answer, Question } from "./worker";
 import LabWorker from "./worker?worker";
 
@@ -26,6 +26,8 @@ class WorkerEngine implements Engine {
   private asked: Asked | null = null;
   private newest: RunWaiting | null = null;
   private readonly texts: YamlWaiting[] = [];
+  /** The trace that the worker has. */
+  private sent: TraceText | undefined;
   private ids = 0;
   private timer = 0;
 
@@ -43,6 +45,12 @@ class WorkerEngine implements Engine {
       this.texts.push({ setup, sets, resolve });
       this.next();
     });
+  }
+
+  private drop(): void {
+    this.worker?.terminate();
+    this.worker = null;
+    this.sent = undefined;
   }
 
   private start(): Worker {
@@ -63,7 +71,10 @@ class WorkerEngine implements Engine {
       question = { id, kind: "yaml", setup: text.setup, sets: text.sets };
       this.asked = { id, began: performance.now(), kind: "yaml", ...text };
     } else if (this.newest) {
-      question = { id, kind: "run", request: this.newest.request };
+      const { trace, ...request } = this.newest.request;
+      const isSame = trace !== undefined && trace.name === this.sent?.name && trace.text === this.sent.text;
+      question = { id, kind: "run", request, trace: isSame ? "same" : trace };
+      this.sent = trace;
       this.asked = { id, began: performance.now(), kind: "run", ...this.newest };
       this.newest = null;
     } else {
@@ -89,8 +100,7 @@ class WorkerEngine implements Engine {
 
   /** The worker is of no more use: who waits for it is told why, and the next question starts another. */
   private stop(why: string): void {
-    this.worker?.terminate();
-    this.worker = null;
+    this.drop();
     const asked = this.asked;
     this.asked = null;
     asked?.resolve(failed(`the model stopped: ${why}; it was started anew`));
@@ -105,8 +115,7 @@ class WorkerEngine implements Engine {
     const left = patience - (performance.now() - asked.began);
     this.timer = setTimeout(() => {
       if (this.asked !== asked || !this.newest) return;
-      this.worker?.terminate();
-      this.worker = null;
+      this.drop();
       this.asked = null;
       asked.resolve(null);
       this.next();

@@ -16,6 +16,7 @@ import type {
   TenantResult,
   TenantSeries,
   TenantSetup,
+  TraceText,
   UpstreamResult,
 } from "./types";
 import { outcomes } from "./types";
@@ -55,6 +56,15 @@ interface Account {
   gap: { gap_uwork: number; bound_uwork: number | null; ahead: string; behind: string; ended_ns: number; jain_ppm: number } | null;
 }
 
+/** The module's account of a trace. */
+interface TraceAbout {
+  line: number;
+  text: string;
+  schedulers: string;
+  remark: string;
+  isMeasured: boolean;
+}
+
 const figureKeys: Record<keyof TenantFigures, string> = {
   sent: "sent",
   finished: "finished",
@@ -80,13 +90,12 @@ function readSeed(seed: number): bigint | Problem {
   return { where: "seed", line: 0, column: 0, text, isWarning: false };
 }
 
-/** The engine stopped; the message says at what. */
-export class EngineFault extends Error {}
-
 export class LocalEngine {
   private module: LabModule;
   private lastText = "";
   private lastTree: Uint8Array | null = null;
+  /** The trace that the module has, and what is to be said of it. */
+  private trace: { name: string; text: string; isMeasured: boolean; remarks: Problem[] } | null = null;
 
   constructor(private readonly compiled: WebAssembly.Module) {
     this.module = new LabModule(compiled);
@@ -120,6 +129,7 @@ export class LocalEngine {
       if (!(fault instanceof WebAssembly.RuntimeError || fault instanceof RangeError)) throw fault;
       const panic = this.module.panic();
       this.module = new LabModule(this.compiled);
+      this.trace = null;
       const text = `the model stopped at a defect of its own (${panic || fault.message}); it was started anew. Please report this setup`;
       return { ok: false, problems: [{ where: "engine", line: 0, column: 0, text, isWarning: false }] };
     }
@@ -146,15 +156,62 @@ export class LocalEngine {
     return problems.map((problem) => ({ ...problem, where: problem.where.replace(/^--set /, "") }));
   }
 
+  /** Reads the trace, unless it is the one that was read last. */
+  private readTrace(trace: TraceText | undefined): Problem[] | null {
+    if (!trace) {
+      if (this.trace) this.module.dropTrace();
+      this.trace = null;
+      return null;
+    }
+    if (this.trace?.name === trace.name && this.trace.text === trace.text) return null;
+    this.trace = null;
+    const say = (line: number, text: string, isWarning: boolean): Problem => ({ where: trace.name, line, column: 0, text, isWarning });
+    const remarks: Problem[] = [];
+    let isRead = this.module.readTrace(trace.text, null);
+    let about = this.module.traceAbout() as TraceAbout;
+    const runs = about.schedulers.split("\n");
+    if (!isRead && runs.length > 1) {
+      // Several measured runs in one file: that of the order the gateway has by default, or the first.
+      const chosen = runs.includes("vtc") ? "vtc" : (runs[0] ?? "");
+      isRead = this.module.readTrace(trace.text, chosen);
+      about = this.module.traceAbout() as TraceAbout;
+      if (isRead) remarks.push(say(0, `holds the measured runs ${runs.join(", ")}: that of '${chosen}' is sent and shown`, true));
+    }
+    if (!isRead) return [say(about.line, about.text, false)];
+    if (about.remark) remarks.push(say(0, about.remark, true));
+    this.trace = { name: trace.name, text: trace.text, isMeasured: about.isMeasured, remarks };
+    return null;
+  }
+
   private runGuarded(request: RunRequest, seed: bigint): Reply {
     const began = performance.now();
-    const wrong = this.push(request.setup, request.sets);
+    const wrong = this.readTrace(request.trace) ?? this.push(request.setup, request.sets);
     if (wrong) return { ok: false, problems: wrong };
-    if (!this.module.load(true, false) || !this.module.run(seed)) return { ok: false, problems: this.problems() };
+    if (!this.module.load(true, this.trace !== null) || !this.module.run(seed)) return { ok: false, problems: this.problems() };
     const description = this.module.describe(request.paths) as Description;
     const result = this.result(description, request.wantsRequests);
+    if (this.trace?.isMeasured) this.addRecorded(result);
     result.took = performance.now() - began;
-    return { ok: true, setup: toSetup(description, request.paths), result, warnings: this.problems() };
+    const warnings = [...this.problems(), ...this.traceWarnings(description, request.setup.name)];
+    return { ok: true, setup: toSetup(description, request.paths), result, warnings };
+  }
+
+  /** What really happened to the same requests. */
+  private addRecorded(result: RunResult): void {
+    const figures = this.module.traceFigures(result.tenants.length);
+    result.tenants.forEach((tenant, i) => (tenant.recorded = this.figuresOf(figures, i)));
+    result.allRecorded = this.figuresOf(figures, result.tenants.length);
+  }
+
+  private traceWarnings(description: Description, setup: string): Problem[] {
+    if (!this.trace) return [];
+    const where = this.trace.name;
+    const texts: string[] = [];
+    if (description.left_out > 0)
+      texts.push(`is what is sent; the traffic of ${description.left_out} tenants of ${setup} is left out`);
+    if (description.merged > 0)
+      texts.push(`has more than 64 tenants; the ${description.merged} with the fewest requests stand together as 'others'`);
+    return [...this.trace.remarks, ...texts.map((text) => ({ where, line: 0, column: 0, text, isWarning: true }))];
   }
 
   private result(description: Description, wantsRequests: boolean): RunResult {

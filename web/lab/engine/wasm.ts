@@ -145,4 +145,31 @@ export class LabModule {
   requestColumn(name: string, count: number): Float64Array<ArrayBuffer> {
     return this.numbers(this.exports.module_request_column(this.column(this.layout.requests, name)), count);
   }
+
+  /** Reads a trace; false: traceAbout() says why not. It stays for the setups loaded from then on. */
+  readTrace(text: string, scheduler: string | null): boolean {
+    this.exports.module_trace_begin(scheduler === null ? 0 : this.giveText(scheduler));
+    const portion = 1 << 16;
+    const room = this.exports.module_alloc(3 * portion);
+    let isRead = true;
+    for (let at = 0; at < text.length && isRead; at += portion) {
+      const bytes = encoder.encode(text.slice(at, at + portion));
+      new Uint8Array(this.exports.memory.buffer).set(bytes, room);
+      isRead = this.exports.module_trace_push(room, bytes.length) !== 0;
+    }
+    this.exports.module_free(room);
+    return isRead && this.exports.module_trace_end() !== 0;
+  }
+
+  traceAbout(): unknown {
+    return this.json(this.exports.module_trace_about());
+  }
+
+  dropTrace(): void {
+    this.exports.module_trace_drop();
+  }
+
+  traceFigures(tenants: number): Float64Array {
+    return this.numbers(this.exports.module_trace_figures(), (tenants + 1) * this.layout.figures.length);
+  }
 }
