@@ -112,14 +112,15 @@ pageClaim('fewer stars than were earned take nothing away, and undo leads back',
 
 pageClaim('what the mission gives is not for changing, and a solution that is shown earns nothing', async (lab) => {
   const page = await lab.open();
-  await begin(lab, page, 'request-limits');
-  await winFirst(lab, page);
-  await page.evaluate((key) => localStorage.removeItem(key), KEY);
+  const [mission] = readMissions();
+  const sets = [...mission.solution, 'traffic.agent.rate=3.9/s'];
   await page.goto('about:blank');
-  await page.goto(`${await lab.address()}#mission:request-limits&traffic.agent.sends=false`);
+  await page.goto(`${await lab.address()}#mission:${mission.id}${sets.map((set) => `&${encodeURI(set)}`).join('')}`);
   await lab.settled(page);
   await panel(page, 'request-limits').locator('.m-goals').waitFor();
-  assert.match(await panel(page, 'request-limits').locator('.m-rule').textContent(), /traffic\.agent\.sends/);
+  assert.equal(await panel(page, 'request-limits').locator('.m-open').count(), 0, 'every figure is met');
+  assert.equal(await stars(lab, page, 'request-limits'), 0, 'and no star is earned');
+  assert.match(await panel(page, 'request-limits').locator('.m-rule').textContent(), /traffic\.agent\.rate/);
   await panel(page, 'request-limits').getByRole('button', { name: 'Begin again' }).click();
   await panel(page, 'request-limits').locator('.m-rule').waitFor({ state: 'detached' });
   await panel(page, 'request-limits').getByRole('button', { name: 'Show the solution' }).click();
