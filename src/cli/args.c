@@ -2,6 +2,7 @@
 
 #include "gateway/config_value.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static size_t find_option(const struct cli_command *command, const char *flag, size_t bytes)
@@ -169,4 +170,18 @@ bool cli_api(const struct cli_command *command, const struct cli_args *args, enu
     fprintf(stderr, "%s: --api must be chat, completions, responses or messages, not '%s'\n",
             command->name, text);
     return false;
+}
+
+const char *cli_key_of(const char *command, const char *variable)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    const char *key = getenv(variable);
+    bool is_name = strlen(variable) <= 64 && variable[strspn(variable, letters)] == '\0';
+    if (key && *key)
+        return key;
+    fprintf(stderr,
+            "%s: --key-env: the environment has no %s, or it is empty; `export %s=...` first (it "
+            "takes the variable's name, not the key)\n",
+            command, is_name ? variable : "such variable", is_name ? variable : "NAME");
+    return NULL;
 }

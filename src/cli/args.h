@@ -64,5 +64,9 @@ WEIR_MUST_USE bool cli_count(const struct cli_command *command, const struct cli
 /* The API that --api names, WEIR_API_OTHER when it was not given. false: said on stderr. */
 WEIR_MUST_USE bool cli_api(const struct cli_command *command, const struct cli_args *args,
                            enum weir_api *api);
+/* The credential that a variable of --key-env holds, in the environment's own bytes. NULL: said on
+ * stderr, with the variable's name only where it looks like one: it may be a key that was pasted
+ * there. */
+WEIR_MUST_USE const char *cli_key_of(const char *command, const char *variable);
 
 #endif

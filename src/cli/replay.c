@@ -243,18 +243,18 @@ static bool run_start(struct run *run, const struct replay_wish *wish,
                       const struct replay_plan *plan)
 {
     char error_text[600] = "no loop or no signals: out of descriptors or memory";
-    struct weir_playback_rules rules = {.load = {.endpoint = &plan->endpoint,
-                                                 .keys = plan->keys,
-                                                 .keys_count = plan->keys_count,
-                                                 .ca_file = wish->ca_file,
-                                                 .timeouts = weir_load_timeouts_default(),
-                                                 .in_flight_max = wish->in_flight_max},
-                                        .models = plan->models,
-                                        .has_modern_limit = wish->has_modern_limit,
-                                        .seed = wish->seed,
-                                        .failures_max = wish->failures_max};
+    struct weir_playback_rules rules = {
+        .load = {.endpoint = &plan->endpoint,
+                 .keys = plan->keys,
+                 .keys_count = plan->keys_count,
+                 .ca_file = wish->ca_file,
+                 .timeouts = weir_load_timeouts_of(wish->timeout_ns),
+                 .in_flight_max = wish->in_flight_max},
+        .models = plan->models,
+        .has_modern_limit = wish->has_modern_limit,
+        .seed = wish->seed,
+        .failures_max = wish->failures_max};
     rules.load.in_flight_max = (uint32_t)weir_min_u64(rules.load.in_flight_max, plan->count);
-    rules.load.timeouts.head_ns = rules.load.timeouts.idle_ns = wish->timeout_ns;
     *run = (struct run){.plan = plan, .loop = weir_loop_create(), .signal_io = {.fd = -1}};
     if (run->loop && run_watch_signals(run))
         run->playback =
@@ -338,6 +338,7 @@ static void say_failures(const struct replay_outcome *o)
 static int judge(const struct replay_outcome *o)
 {
     const struct weir_playback_view *v = &o->view;
+    size_t cancelled = v->begun - v->ok - v->refused - v->failed;
     say_failures(o);
     switch (v->stop) {
     case WEIR_PLAYBACK_GOES_ON:
@@ -346,18 +347,16 @@ static int judge(const struct replay_outcome *o)
         return CLI_FAULT_STATUS;
     case WEIR_PLAYBACK_HOPELESS:
         fprintf(stderr,
-                "weir replay: stopped after %u failures in a row: %zu of %zu were sent. --failures "
-                "0 goes "
-                "on regardless.\n",
-                o->wish->failures_max, v->begun, o->plan->count);
+                "weir replay: stopped after %u failures in a row: %zu of %zu were sent, and %zu of "
+                "them cancelled. --failures 0 goes on regardless.\n",
+                o->wish->failures_max, v->begun, o->plan->count, cancelled);
         return CLI_FAULT_STATUS;
     case WEIR_PLAYBACK_STOPPED:
         fprintf(stderr,
                 "weir replay: stopped after %.1f s: %zu of %zu were sent, and %zu of them "
                 "cancelled; the "
                 "result is a partial one\n",
-                (double)v->now_ns / 1e9, v->begun, o->plan->count,
-                v->begun - v->ok - v->refused - v->failed);
+                (double)v->now_ns / 1e9, v->begun, o->plan->count, cancelled);
         return CLI_NO_STATUS;
     case WEIR_PLAYBACK_DONE:
         break;
@@ -426,9 +425,10 @@ static void say_plan(const struct replay_plan *plan)
             cli_amount((int64_t)plan->prompt_tok, amount[1]),
             cli_amount((int64_t)plan->output_tok, amount[2]));
     if (plan->tenants_used > 1 && plan->keys_count == 1)
-        fputs("weir replay: all tenants are sent with the same key: to the endpoint they are one. "
-              "--key-env TENANT=VAR tells them apart.\n",
-              stderr);
+        fprintf(stderr,
+                "weir replay: all tenants are sent with %s key: to the endpoint they are one. "
+                "--key-env TENANT=VAR tells them apart.\n",
+                plan->keys[0] ? "the same" : "no");
 }
 
 /* A file that cannot be written is said before anything is sent. */

@@ -1,5 +1,6 @@
 #include "cli/replay.h"
 
+#include "cli/args.h"
 #include "core/num.h"
 #include "gateway/config_value.h"
 #include "measure/prompt.h"
@@ -13,16 +14,6 @@ const char *replay_tenant_name(const struct replay_plan *plan, uint32_t tenant)
 }
 
 /* ---- keys ---- */
-
-/* The credential of an environment variable. NULL: said. */
-static const char *plan_key(const char *variable)
-{
-    const char *key = getenv(variable);
-    if (!key || !*key)
-        fprintf(stderr, "weir replay: --key-env %s: the environment has no %s, or it is empty\n",
-                variable, variable);
-    return key && *key ? key : NULL;
-}
 
 static uint32_t plan_tenant(const struct replay_plan *plan, const char *name, size_t name_bytes)
 {
@@ -54,7 +45,7 @@ static bool plan_key_map(struct replay_plan *plan, const char *mapping, const ch
         return false;
     }
     plan->tenant_keys[tenant] = plan->keys_count;
-    return (plan->keys[plan->keys_count++] = plan_key(equals + 1)) != NULL;
+    return (plan->keys[plan->keys_count++] = cli_key_of("weir replay", equals + 1)) != NULL;
 }
 
 /* Key 0 is that of every tenant without one of its own. */
@@ -79,7 +70,7 @@ static bool plan_keys(struct replay_plan *plan, const struct replay_wish *wish)
                   "TENANT=VAR\n",
                   stderr);
             return false;
-        } else if (!(plan->keys[0] = plan_key(mapping))) {
+        } else if (!(plan->keys[0] = cli_key_of("weir replay", mapping))) {
             return false;
         }
     }

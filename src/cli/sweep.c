@@ -162,14 +162,10 @@ static bool read_keys(const struct cli_args *args, struct sweep_plan *plan)
     if (args->many_count > WEIR_SWEEP_PARTS_MAX)
         return wrong("--key-env may be given %u times at most", WEIR_SWEEP_PARTS_MAX);
     for (uint32_t i = 0; i < args->many_count; i++) {
-        const char *name = args->many[i], *key = getenv(name);
-        if (!key || !*key)
-            return wrong("--key-env: the environment has no %s, or it is empty; `export %s=...` "
-                         "first (it takes the variable's name, not the key)",
-                         strlen(name) > 64 ? "such variable" : name,
-                         strlen(name) > 64 ? "NAME" : name);
-        plan->keys[i] = key;
-        plan->key_names[i] = name;
+        plan->key_names[i] = args->many[i];
+        plan->keys[i] = cli_key_of("weir sweep", args->many[i]);
+        if (!plan->keys[i])
+            return false;
     }
     plan->keys_count = args->many_count;
     return true;
@@ -216,7 +212,7 @@ static bool make_payload(const struct cli_args *args, struct sweep_plan *plan)
                      plan->endpoint.path);
     plan->prompt_tok = 100;
     plan->output_tok = 64;
-    if (!model)
+    if (!model || !*model)
         return wrong("which model? --model NAME (a mock takes any), or --payload FILE");
     if (strlen(model) >= sizeof plan->model)
         return wrong("--model: %zu bytes are too long for a name", strlen(model));

@@ -266,21 +266,17 @@ bool sweep_run(const struct sweep_plan *plan, struct sweep_result *result)
 {
     char error_text[512];
     struct progress progress = {.plan = plan, .result = result};
-    struct weir_load_timeouts timeouts = weir_load_timeouts_default();
     uint32_t in_flight_max = 1, together = 0;
     for (uint32_t i = 0; i < plan->levels_count; i++)
         in_flight_max = (uint32_t)weir_max_u64(in_flight_max, plan->levels[i]);
     for (uint32_t i = 0; i < plan->clients_count; i++)
         together += plan->clients[i].part.in_flight;
-    timeouts.connect_ns = weir_min_u64(timeouts.connect_ns, plan->timeout_ns);
-    timeouts.head_ns = timeouts.idle_ns = plan->timeout_ns;
-    timeouts.total_ns = 10 * plan->timeout_ns; /* against answers that trickle for ever */
     const struct weir_sweep_rules rules = {
         .load = {.endpoint = &plan->endpoint,
                  .keys = plan->keys,
                  .keys_count = plan->keys_count,
                  .ca_file = plan->ca_file,
-                 .timeouts = timeouts,
+                 .timeouts = weir_load_timeouts_of(plan->timeout_ns),
                  .in_flight_max = (uint32_t)weir_max_u64(in_flight_max, together)},
         .body = plan->body,
         .body_bytes = plan->body_bytes,

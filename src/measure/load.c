@@ -24,6 +24,17 @@ struct weir_load_timeouts weir_load_timeouts_default(void)
                                        .total_ns = 3600 * WEIR_NS_PER_S};
 }
 
+struct weir_load_timeouts weir_load_timeouts_of(uint64_t patience_ns)
+{
+    struct weir_load_timeouts t = weir_load_timeouts_default();
+    t.connect_ns = weir_min_u64(t.connect_ns, patience_ns);
+    t.head_ns = t.idle_ns = patience_ns;
+    t.total_ns = patience_ns < WEIR_NEVER_NS / WEIR_LOAD_PATIENCES
+                     ? WEIR_LOAD_PATIENCES * patience_ns
+                     : WEIR_NEVER_NS;
+    return t;
+}
+
 /* ---- set-up ---- */
 
 static void load_head_host(struct weir_http_out *out, const struct weir_endpoint *e)
@@ -305,7 +316,9 @@ const char *weir_load_advertised(const struct weir_load *load)
     X(TIMEOUT_HEAD, "head timeout",                                                                \
       "The endpoint takes requests and does not answer: it hangs, or is overloaded.")              \
     X(TIMEOUT_IDLE, "idle timeout", "Answers begin and then stand still: the endpoint hangs.")     \
-    X(TIMEOUT_TOTAL, "total timeout", "Answers take longer than the whole call may.")              \
+    X(TIMEOUT_TOTAL, "total timeout",                                                              \
+      "Answers begin and go on without an end: the endpoint, or too short a --timeout (it is a "   \
+      "tenth of what a whole answer may take).")                                                   \
     X(DESCRIPTORS, "descriptors", "This process is out of file descriptors: raise ulimit -n.")     \
     X(CANCELLED, "cancelled", "")
 

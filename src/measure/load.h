@@ -64,6 +64,10 @@ struct weir_load_timeouts {
 };
 /* 10 s to connect and to write, 600 s for the head, 300 s between bytes, 1 h in all. */
 struct weir_load_timeouts weir_load_timeouts_default(void);
+/* The default, but patience_ns for the head and between bytes, at most that to connect, and
+ * WEIR_LOAD_PATIENCES times that in all, so that answers which trickle for ever end, too. */
+struct weir_load_timeouts weir_load_timeouts_of(uint64_t patience_ns);
+#define WEIR_LOAD_PATIENCES 10u
 
 struct weir_load_rules {
     const struct weir_endpoint *endpoint; /* copied */

@@ -55,7 +55,9 @@ static const struct {
     {"$W replay $T/traces/arena27.csv --duration 10s" DRY, 0, "within 9."},
     {"$W replay $T/traces/arena27.csv --limit 7" DRY, 0, " 7 requests of"},
     {"$W replay $T/traces/arena27.csv --limit 1" DRY, 0, " 1 request of 1 tenant within 0.0 s"},
-    {"$W replay $T/traces/arena27.csv" DRY, 0, "all tenants are sent with the same key"},
+    {"$W replay $T/traces/arena27.csv" DRY, 0, "all tenants are sent with no key"},
+    {"$W replay $T/traces/arena27.csv --key-env KEY" DRY, 0,
+     "all tenants are sent with the same key"},
     {"$W replay $T/traces/arena27.csv https://h/base/v1/messages --model m --dry-run 2>&1", 0,
      "to https://h/base/v1/messages, "},
     {"$W replay $T/traces/arena27.csv http://h --api responses --model m --dry-run 2>&1", 0,
@@ -96,6 +98,9 @@ static const struct {
      "the environment has no NOT_THERE"},
     {"$W replay $T/traces/arena27.csv --key-env EMPTY" DRY, 2,
      "the environment has no EMPTY, or it is empty"},
+    {"$W replay $T/traces/arena27.csv --key-env sk-secret" DRY, 2,
+     "has no such variable, or it is empty"},
+    {"$W replay $T/traces/arena27.csv --key-env c01=sk-secret" DRY, 2, "has no such variable"},
     {"$W replay $T/traces/arena27.csv --key-env KEY --key-env KEY" DRY, 2, "can be given once"},
     {"$W replay $T/traces/arena27.csv --key-env c99=KEY" DRY, 2, "the trace has no tenant 'c99'"},
     {"$W replay $T/traces/arena27.csv --key-env c01=KEY --key-env c01=KEY" DRY, 2,
@@ -193,6 +198,19 @@ static void replay__each_fault__ends_with_what_it_is_and_a_status(void **state)
         mock_child_stop(&mock);
     }
     struct weir_mock_config config = weir_mock_config_default();
+    config.plain = true;
+    config.plain_gap_ns = 20 * WEIR_NS_PER_MS;
+    config.output_tok = 9999;
+    struct mock_child endless =
+        mock_start(&config); /* each event in time, and there are too many */
+    CHECK_INT(run("printf 'arrival_s,tenant,prompt_tokens,output_tokens\\n0,a,9,9999\\n0,a,9,9\\n' "
+                  ">$D/long.csv; $W replay $D/long.csv http://127.0.0.1:$P --model m "
+                  "--timeout 200ms --failures 1 2>&1"),
+              3);
+    CHECK_MSG(strstr(run_out, "1 x total timeout: "), "%s", run_out);
+    CHECK_MSG(strstr(run_out, "2 of 2 were sent, and 0 of them cancelled"), "%s", run_out);
+    mock_child_stop(&endless);
+    config = weir_mock_config_default();
     struct mock_child mock = mock_start(&config); /* plain HTTP where TLS is expected */
     CHECK_INT(run("$W replay $T/traces/arena27.csv https://127.0.0.1:$P --model m --speed 1000 "
                   "--limit 30 "

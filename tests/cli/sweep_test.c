@@ -53,6 +53,9 @@ static void usage__what_is_wrong__is_said_before_anything_is_sent(void **state)
         {"K=k $W sweep http://h --model m --levels 20000 $(printf ' --key-env K%.0s' 1 2 3 4) 2>&1",
          2, "keep 80000 in flight together"},
         {"$W sweep http://h --model m --key-env NOT_THERE 2>&1", 2, "has no NOT_THERE"},
+        {"$W sweep http://h --model m --key-env sk-Pasted 2>&1 | grep -c 'no such variable'", 0,
+         "1"},
+        {"$W sweep http://h --model '' 2>&1", 2, "which model?"},
         {"$W sweep http://h --model m --timeout 3 2>&1", 2, "as in 30s, not '3'"},
         {"$W sweep http://h --model m --errors 101 2>&1", 2, "from 0 to 100"},
         {"$W sweep http://h --payload $D/none.json 2>&1", 2, "none.json"},
@@ -100,6 +103,13 @@ static void endpoint__that_misbehaves__ends_with_a_message_and_a_status(void **s
                   "%s: %.400s", rows[i].fault, run_out);
         mock_child_stop(&mock);
     }
+    struct weir_mock_config endless = plain(); /* each event in time, and there are too many */
+    endless.plain_gap_ns = 20 * WEIR_NS_PER_MS;
+    endless.output_tok = 9999;
+    struct mock_child mock = serve(&endless);
+    CHECK_INT(run("$W sweep $U --model m --levels 1 --output 9999 --timeout 200ms 2>&1"), 3);
+    CHECK_MSG(strstr(run_out, "total timeout x1: "), "%.400s", run_out);
+    mock_child_stop(&mock);
     static const struct run_row nobody[] = {
         {"$W sweep http://127.0.0.1:1 --model m --json 2>&1 >$D/n.json", 3, "nobody listens"},
         {"$W sweep http://nowhere.invalid --model m --timeout 2s 2>&1", 3, "nothing was measured"},
