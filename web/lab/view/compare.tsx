@@ -8,6 +8,7 @@ import { figure, seconds, short } from "./format";
 import { kinds, valuesOf, type ChartKind } from "./kinds";
 import { settledPair } from "./settled";
 import { shown } from "./shown";
+import { path, peak, thin } from "./spark";
 import "./views.css";
 
 const kindId = signal("wait");
@@ -16,42 +17,17 @@ const WIDTH = 240;
 const HEIGHT = 64;
 const POINTS = 120;
 
-/** Highest value of each of at most 120 equal parts of the time that both runs take. */
-function thin(values: Float64Array, bin: number, until: number): number[] {
-  const parts = Math.min(POINTS, Math.ceil(until / bin));
-  const points = new Array<number>(parts).fill(NaN);
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i] as number;
-    const part = Math.min(parts - 1, Math.floor((((i + 0.5) * bin) / until) * parts));
-    if (!Number.isNaN(value)) points[part] = Math.max(points[part] || 0, value);
-  }
-  return points;
-}
-
-function path(points: readonly number[], top: number): string {
-  let d = "";
-  points.forEach((value, i) => {
-    if (Number.isNaN(value)) return;
-    const x = ((i + 0.5) / points.length) * WIDTH;
-    d += `${d ? "L" : "M"}${x.toFixed(1)} ${(HEIGHT - (value / top) * (HEIGHT - 2)).toFixed(1)}`;
-  });
-  return d;
-}
-
-const peak = (points: readonly number[]): number =>
-  points.reduce((most, value) => (value > most ? value : most), 0);
-
 function Small({ tenant, a, b, kind, top, until }: { tenant: number; a: LabRun; b: LabRun; kind: ChartKind; top: number; until: number }) {
   const name = a.result.tenants[tenant]?.name ?? "";
   const other = b.result.tenants.findIndex((one) => one.name === name);
   const points = (of: LabRun, t: number) => {
     const series = of.result.tenants[t]?.series;
-    return series ? thin(valuesOf(kind, series, of.result.bin), of.result.bin, until) : [];
+    return series ? thin(valuesOf(kind, series, of.result.bin), of.result.bin, until, POINTS) : [];
   };
   const ofA = points(a, tenant);
   const ofB = points(b, other);
   const goal = a.setup.tenants[tenant]?.goal ?? NaN;
-  const goalY = kind.id === "wait" && goal <= top ? HEIGHT - (goal / top) * (HEIGHT - 2) : NaN;
+  const goalY = kind.id === "wait" && goal <= top ? HEIGHT - 1 - (goal / top) * (HEIGHT - 3) : NaN;
   const text = (list: readonly number[]) => (list.length > 0 ? figure(kind.unit, peak(list)) : "not there");
   return (
     <figure class="v-small">
@@ -64,8 +40,8 @@ function Small({ tenant, a, b, kind, top, until }: { tenant: number; a: LabRun; 
       </figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${name}, ${kind.title}, ${kind.unitName}: A at most ${text(ofA)}, B at most ${text(ofB)}`} style={{ color: tenantColour(tenant) }}>
         {Number.isFinite(goalY) && <line class="v-goal" x1="0" x2={WIDTH} y1={goalY} y2={goalY} />}
-        <path class="v-b" d={path(ofB, top)} />
-        <path d={path(ofA, top)} />
+        <path class="v-b" d={path(ofB, top, WIDTH, HEIGHT)} />
+        <path d={path(ofA, top, WIDTH, HEIGHT)} />
       </svg>
     </figure>
   );
