@@ -192,6 +192,7 @@ pageClaim('two setups stand side by side, with what differs and how', async (lab
   );
   const wait = compare.locator('.v-compare-table tbody tr').first();
   assert.deepEqual((await wait.locator('td').allTextContents()).map(plain), ['4.83 s', '1.38 s', '+3.46 s, worse']);
+  assert.match(await wait.locator('td').last().getAttribute('class'), /v-worse/, 'in the colour of its word');
   assert.match(plain(await compare.locator('.v-small svg').first().getAttribute('aria-label')), /^app-1, Longest wait, s: A at most 4\.\d+ s, B at most 1\.\d+ s$/);
   await compare.locator('select').selectOption('in-flight');
   assert.match(plain(await compare.locator('.v-small svg').first().getAttribute('aria-label')), /^app-1, In flight/);
