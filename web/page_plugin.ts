@@ -117,3 +117,12 @@ export function oneFile(): Plugin {
     },
   };
 }
+
+/** What Vite puts around import() loads styles and modules ahead; here there is one sheet, and nothing is ahead. */
+export function plainImports(): Plugin {
+  return {
+    name: "weir-plain-imports",
+    enforce: "pre",
+    load: (id) => (id === "\0vite/preload-helper.js" ? "export const __vitePreload = (load) => load();" : undefined),
+  };
+}

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 import { missions } from "./missions/plugin";
-import { labWasm, oneFile, type PageForm } from "./page_plugin";
+import { labWasm, oneFile, plainImports, type PageForm } from "./page_plugin";
 
 const form: PageForm = process.env["WEIR_PAGE_FORM"] === "file" ? "file" : "served";
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -13,7 +13,7 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 export default defineConfig({
   root: "lab",
   base: "./",
-  plugins: [labWasm(form, false), missions(), ...(form === "file" ? [oneFile()] : [])],
+  plugins: [labWasm(form, false), missions(), plainImports(), ...(form === "file" ? [oneFile()] : [])],
   worker: {
     // A worker of a page from a folder cannot be a module: Chromium does not load one from its own bytes.
     format: form === "file" ? "iife" : "es",

@@ -80,7 +80,7 @@ function answer(request) {
   const values = Object.fromEntries(request.paths.map((path) => [path, inForce[path] ?? null]));
   const tenants = [{ name: 'a', lane: 'standard', weight: 1, scope: '', goal: 2, arrivals: 'poisson' }];
   const setup = { tenants, lanes: [{ name: 'standard', floorPercent: 0 }], upstreams: [], scopes: [], time: 60, tenantNames: ['a'], values };
-  return { ok: true, setup, warnings: [], result: { hash: JSON.stringify([request.setup.text, request.sets, request.seed]), end: 60 } };
+  return { ok: true, setup, warnings: [], result: { hash: JSON.stringify([request.setup.text, request.sets, request.seed]), trafficHash: String(request.setup.text.includes('other-traffic')), end: 60 } };
 }
 
 const setup = (name, sets = []) => ({ origin: `preset:${name}`, text: { name, text: `# ${name}` }, sets, seed: 1, trace: null });
@@ -212,6 +212,17 @@ test('the setup beside stays when the other changes, has the same seed, and swap
   assert.deepEqual(page.current.value.sets, []);
   assert.deepEqual(page.beside.value.of.sets, fifo);
   page.dropBeside();
+  assert.equal(page.beside.value, null);
+});
+
+test('what stands beside stays for another file that is sent the same, and goes where something else is sent', async () => {
+  const engine = await begin();
+  page.pinBeside();
+  void page.load(setup('same-traffic'));
+  await engine.all();
+  assert.ok(page.beside.value);
+  void page.load(setup('other-traffic'));
+  await engine.all();
   assert.equal(page.beside.value, null);
 });
 

@@ -570,7 +570,9 @@ function backendControls(held: Held): Control[] {
           times(0.1, 300),
         ),
       );
-    if (upstreams.length > 1)
+    const others = upstreams.map((each) => each.name).filter((each) => each !== name);
+    const fallbacks = [...(held.readFile(`upstreams.${name}.fallback`) === "" ? [{ value: "", label: "none" }] : []), ...words(...others)];
+    if (fallbacks.length > 1)
       found.push(
         choice(
           {
@@ -581,7 +583,7 @@ function backendControls(held: Held): Control[] {
             value: held.read(`upstreams.${name}.fallback`),
             sets: (value) => [{ path: `upstreams.${name}.fallback`, value }],
           },
-          [...(held.readFile(`upstreams.${name}.fallback`) === "" ? [{ value: "", label: "none" }] : []), ...words(...upstreams.map((each) => each.name).filter((each) => each !== name))],
+          fallbacks,
         ),
       );
   }

@@ -126,7 +126,10 @@ async function runCurrent(): Promise<void> {
     if (isNewest) takeBack(reply.problems);
     return;
   }
+  const isOther = run.value !== null && !isSameFile(run.value.of, asked);
   batch(() => {
+    /* What stands beside goes when the new one is sent something else: nothing could be compared. */
+    if (isOther && beside.value && beside.value.result.trafficHash !== reply.result.trafficHash) beside.value = null;
     run.value = { of: asked, setup: reply.setup, result: reply.result, warnings: reply.warnings };
     previous.value = before;
     if (moment.value > reply.result.end) moment.value = reply.result.end;

@@ -10,8 +10,8 @@ const isOver = signal(false);
 export const hasFiles = signal(false);
 
 function take(files: File[]): void {
-  import("./own").then(
-    (own) => own.takeFiles(files),
+  import("./more").then(
+    (more) => more.takeFiles(files),
     () => (problems.value = [{ where: files[0]?.name ?? "file", line: 0, column: 0, text: "could not be read: a part of this page could not be loaded; is its gateway still running?", isWarning: false }]),
   );
 }

@@ -25,7 +25,7 @@ export async function loadMissions(): Promise<void> {
 
 export const MissionPanel = later(async () => (await import("../missions/panel")).MissionPanel);
 export const MissionList = later(async () => (await import("../missions/panel")).MissionList);
-export const Compare = later(async () => (await import("./compare")).Compare);
-export const Take = later(async () => (await import("./export")).Take);
-export const Own = later(async () => (await import("./own")).Own);
-export const OwnPanels = later(async () => (await import("./own")).OwnPanels);
+export const Compare = later(async () => (await import("./more")).Compare);
+export const Take = later(async () => (await import("./more")).Take);
+export const Own = later(async () => (await import("./more")).Own);
+export const OwnPanels = later(async () => (await import("./more")).OwnPanels);
