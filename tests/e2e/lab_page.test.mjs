@@ -1,6 +1,6 @@
 // The lab page in Chromium: it opens, it says what `weir lab` says, and each of its controls does what it is for.
 import assert from 'node:assert/strict';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pageClaim, release } from './lab_page_support.mjs';
@@ -144,6 +144,8 @@ const wrongFiles = [
   ['weir.yaml', 'upstreams:\n  - name: a\n    url: http://127.0.0.1:1/v1\n    wieght: 4\ntraffic: {tenants: [{name: a, rate: 1/s, prompt: 9, output: 9}]}\n', /weir\.yaml:4:5: unknown key 'wieght' in upstreams/],
   ['tabs.yaml', 'upstreams:\n\t- name: a\n', /tabs\.yaml:2:1: /],
   ['open.yaml', 'upstreams: [{name: "a\n', /open\.yaml:\d+:\d+: /],
+  ['columns.csv', 'arrival_s,tenant,prompt_tokens\n0.1,a,3\n', /columns\.csv.*output_tokens/],
+  ['row.csv', 'arrival_s,tenant,prompt_tokens,output_tokens\n0.1,a,3,4\n0.2,a,three,4\n', /row\.csv:3.*three/],
   ['picture.png', '\u0089PNG\r\n\u001a\n\u0000\u0000', /picture\.png: .*binary/],
   ['empty.yaml', '', /empty\.yaml: is empty/],
   ['letter.txt', 'Dear engineer,\nplease look.\n', /letter\.txt: is neither a configuration .* nor a trace/],
@@ -180,6 +182,21 @@ pageClaim('a configuration that is dropped runs as weir lab runs it; without tra
   await lab.changed(page, () => offer.getByRole('button', { name: 'Add this traffic' }).click());
   writeFileSync(path.join(folder, 'bare.yaml'), `${own}\n${added}`);
   assert.equal(await lab.hash(page), await lab.nativeHash(await lab.command(page), folder));
+});
+
+pageClaim('a recording that is dropped is sent as weir lab --trace sends it, and what really happened stands beside it', async (lab, rig) => {
+  const folder = rig.folder();
+  const recorded = await weir(folder, ['lab', 'noisy', '--record', path.join(folder, 'run.csv')], release);
+  assert.equal(recorded.status, 0, recorded.err);
+  const page = await lab.open({ link: '#noisy' });
+  const drawn = await lab.hash(page);
+  await lab.changed(page, () => lab.drop(page, 'run.csv', readFileSync(path.join(folder, 'run.csv'), 'utf8')));
+  assert.equal(await lab.command(page), 'weir lab noisy --trace run.csv');
+  assert.equal(await lab.hash(page), await lab.nativeHash(await lab.command(page), folder));
+  await page.getByText('really').first().waitFor();
+  await lab.assertAccessible(page, 'the page with a recording');
+  await lab.changed(page, () => page.getByRole('button', { name: 'Back to drawn traffic' }).click());
+  assert.equal(await lab.hash(page), drawn);
 });
 
 pageClaim("this gateway's own configuration: asked for with the admin token, which is kept nowhere", async (lab) => {
