@@ -36,7 +36,7 @@ trap 'exit 130' INT TERM
 cd "$root"
 sources=$(ls src/core/*.c src/lab/*.c src/trace/trace.c src/trace/trace_[cns]*.c \
     src/cli/lab_map.c src/cli/lab_figures.c src/cli/lab_recorded.c src/trace/trace_whole.c web/wasm/*.c | grep -v -e lab_audit -e refusal_message)
-for name in config config_check config_lab config_ledger config_load config_names config_path config_print config_record \
+for name in config config_check config_lab config_ledger config_load config_names config_path config_print \
     config_rules config_scopes config_set config_table config_table_lab config_value config_walk config_words; do
     sources="$sources src/gateway/$name.c"
 done
@@ -57,7 +57,7 @@ wait
 [ "$(ls "$scratch"/*.o | wc -l)" = "$number" ] || exit 1 # the compiler has said why
 cd "$OLDPWD"
 wasm-ld-14 --no-entry --gc-sections "${WEIR_WASM_STRIP:---strip-all}" --stack-first -z stack-size=1048576 \
-    --compress-relocations -O2 -mllvm -inline-threshold=-100 -mllvm -disable-lsr --fatal-warnings "$scratch"/*.o -L$libc -lc "$builtins" -o "$out"
+    --compress-relocations -O2 -mllvm -inline-threshold=-100 -mllvm -disable-lsr -mllvm -enable-merge-functions --fatal-warnings "$scratch"/*.o -L$libc -lc "$builtins" -o "$out"
 if [ -n "$depfile" ]; then
     echo "$out: $(ls "$root"/src/core/*.[ch] "$root"/src/lab/*.[ch] "$root"/src/trace/*.[ch] "$root"/src/measure/*.[ch] \
         "$root"/src/gateway/*.[ch] "$root"/src/cli/lab_*.[ch] "$root"/web/wasm/*.[ch] | tr '\n' ' ')" >"$depfile"

@@ -48,8 +48,8 @@
 /* What a field or table means, and how a default is computed. Only the reference prints it: where
  * there is none (the lab page's module), the words are left out. */
 #ifdef WEIR_WITHOUT_REFERENCE
-#define HELP(...) .help = ""
-#define DERIVED(...) .derived = ""
+#define HELP(...) .help = NULL
+#define DERIVED(...) .derived = NULL
 #else
 #define HELP(...) .help = __VA_ARGS__
 #define DERIVED(...) .derived = __VA_ARGS__

@@ -189,16 +189,19 @@ static void add_problem(const char *text)
 uint32_t MODULE_EXPORT(module_load)(uint32_t with_traffic, uint32_t with_trace);
 uint32_t module_load(uint32_t with_traffic, uint32_t with_trace)
 {
+    const struct lab_map_trace *trace = with_trace ? module_trace() : NULL;
     const struct weir_config_source from = {.file = file_name,
                                             .text = file_text,
                                             .sets = sets,
                                             .sets_count = sets_count,
+                                            .senders = trace ? trace->names : NULL,
+                                            .senders_count = trace ? trace->names_count : 0,
                                             .no_secrets = true,
                                             .for_lab = true};
     module.config = weir_config_load(&from, &problems);
     if (!module.config || !with_traffic)
         return module.config != NULL;
-    if (lab_map_config(module.config, with_trace ? module_trace() : NULL, &module.map))
+    if (lab_map_config(module.config, trace, &module.map))
         return 1;
     add_problem(module.map.error);
     return 0;

@@ -81,6 +81,24 @@ const figureKeys: Record<keyof TenantFigures, string> = {
   goodPerSecond: "goodput_per_s",
 };
 
+/** Arrays of one length, one behind the other in one piece of memory: that is what goes to the page. */
+class Columns {
+  private readonly all: Float64Array<ArrayBuffer>;
+  private used = 0;
+
+  constructor(
+    count: number,
+    private readonly length: number,
+  ) {
+    this.all = new Float64Array(count * length);
+  }
+
+  next(): Float64Array<ArrayBuffer> {
+    const from = this.length * this.used++;
+    return this.all.subarray(from, from + this.length);
+  }
+}
+
 const at = (numbers: ArrayLike<number>, index: number): number => numbers[index] ?? Number.NaN;
 
 /** A seed as `--seed` takes it, or what is wrong with it. */
@@ -116,7 +134,7 @@ export class LocalEngine {
     return this.guarded((): YamlReply => {
       const problems = this.push(setup, sets);
       if (problems) return { ok: false, problems };
-      if (!this.module.load(false, false)) return { ok: false, problems: this.problems() };
+      if (!this.module.load(false, this.trace !== null)) return { ok: false, problems: this.problems() };
       return { ok: true, text: this.module.yaml() };
     });
   }
@@ -218,6 +236,8 @@ export class LocalEngine {
     const account = this.module.result() as Account;
     const tenants = description.tenants.length;
     const figures = this.module.figures(tenants);
+    const { tenantSeries, upstreamSeries } = this.module.layout;
+    const columns = new Columns(tenants * tenantSeries.length + description.upstreams.length * upstreamSeries.length, account.bins);
     const whole = (key: string): number => {
       const index = this.module.layout.wholes.indexOf(key);
       return at(figures, (tenants + 1) * this.module.layout.figures.length + index);
@@ -233,12 +253,12 @@ export class LocalEngine {
         (tenant, i): TenantResult => ({
           name: tenant.name,
           ...this.figuresOf(figures, i),
-          series: this.seriesOf(i, account.bins),
+          series: this.seriesOf(i, columns),
           refusals: this.refusalsOf(account.refusals[i] ?? []),
         }),
       ),
       all: this.figuresOf(figures, tenants),
-      upstreams: description.upstreams.map((upstream, i) => this.upstream(upstream.name, i, account)),
+      upstreams: description.upstreams.map((upstream, i) => this.upstream(upstream.name, i, account, columns)),
       scopes: account.scopes,
       gap: toGap(account.gap),
       busyShare: whole("backend_busy"),
@@ -269,8 +289,12 @@ export class LocalEngine {
     };
   }
 
-  private seriesOf(tenant: number, bins: number): TenantSeries {
-    const of = (name: keyof TenantSeries) => this.module.tenantSeries(tenant, name, bins);
+  private seriesOf(tenant: number, columns: Columns): TenantSeries {
+    const of = (name: keyof TenantSeries) => {
+      const column = columns.next();
+      this.module.tenantSeries(tenant, name, column);
+      return column;
+    };
     return {
       offered: of("offered"),
       finished: of("finished"),
@@ -293,8 +317,12 @@ export class LocalEngine {
     return refusals;
   }
 
-  private upstream(name: string, index: number, account: Account): UpstreamResult {
-    const series = (column: string) => this.module.upstreamSeries(index, column, account.bins);
+  private upstream(name: string, index: number, account: Account, columns: Columns): UpstreamResult {
+    const series = (which: string) => {
+      const column = columns.next();
+      this.module.upstreamSeries(index, which, column);
+      return column;
+    };
     return {
       name,
       inFlightMax: account.upstreams[index]?.inFlightMax ?? 0,
@@ -306,17 +334,23 @@ export class LocalEngine {
   }
 
   private requests(count: number): Requests {
-    const column = (name: string) => this.module.requestColumn(name, count);
+    const columns = new Columns(6, count);
+    const fill = (name: string, to: Float64Array<ArrayBuffer>) => {
+      this.module.requestColumn(name, to);
+      return to;
+    };
+    const column = (name: string) => fill(name, columns.next());
+    const scratch = new Float64Array(count);
     const number = new Map(Object.entries(this.module.layout.outcomes).map(([name, value]) => [value, outcomes.indexOf(name as Outcome)]));
     return {
       count,
-      tenant: Uint8Array.from(column("tenant")),
+      tenant: Uint8Array.from(fill("tenant", scratch)),
       arrival: column("arrival"),
       dispatch: column("dispatch"),
       first: column("first"),
       end: column("end"),
-      outcome: Uint8Array.from(column("outcome"), (value) => number.get(value) ?? 0),
-      reason: Uint8Array.from(column("reason")),
+      outcome: Uint8Array.from(fill("outcome", scratch), (value) => number.get(value) ?? 0),
+      reason: Uint8Array.from(fill("reason", scratch)),
       prompt: column("prompt"),
       output: column("output"),
     };

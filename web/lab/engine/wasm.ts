@@ -82,6 +82,10 @@ export class LabModule {
     return new Float64Array(this.exports.memory.buffer, at, count).slice();
   }
 
+  private copy(at: number, to: Float64Array): void {
+    to.set(new Float64Array(this.exports.memory.buffer, at, to.length));
+  }
+
   /** The defect that stopped it; "": it was none that it noticed. */
   panic(): string {
     return this.text(this.exports.module_panic());
@@ -134,16 +138,17 @@ export class LabModule {
     return which;
   }
 
-  tenantSeries(tenant: number, name: string, bins: number): Float64Array<ArrayBuffer> {
-    return this.numbers(this.exports.module_tenant_series(tenant, this.column(this.layout.tenantSeries, name)), bins);
+  /** As many bins as `to` has room for. */
+  tenantSeries(tenant: number, name: string, to: Float64Array): void {
+    this.copy(this.exports.module_tenant_series(tenant, this.column(this.layout.tenantSeries, name)), to);
   }
 
-  upstreamSeries(upstream: number, name: string, bins: number): Float64Array<ArrayBuffer> {
-    return this.numbers(this.exports.module_upstream_series(upstream, this.column(this.layout.upstreamSeries, name)), bins);
+  upstreamSeries(upstream: number, name: string, to: Float64Array): void {
+    this.copy(this.exports.module_upstream_series(upstream, this.column(this.layout.upstreamSeries, name)), to);
   }
 
-  requestColumn(name: string, count: number): Float64Array<ArrayBuffer> {
-    return this.numbers(this.exports.module_request_column(this.column(this.layout.requests, name)), count);
+  requestColumn(name: string, to: Float64Array): void {
+    this.copy(this.exports.module_request_column(this.column(this.layout.requests, name)), to);
   }
 
   /** Reads a trace; false: traceAbout() says why not. It stays for the setups loaded from then on. */

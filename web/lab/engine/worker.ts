@@ -20,16 +20,16 @@ function answerRun(ready: LocalEngine, request: RunRequest, trace: TraceText | "
   return ready.run({ ...request, trace: lastTrace });
 }
 
-/** Buffers that need not be copied on their way. */
+/** Buffers that need not be copied on their way, each once. */
 function buffers(reply: Reply | YamlReply): ArrayBuffer[] {
-  const found: ArrayBuffer[] = [];
+  const found = new Set<ArrayBuffer>();
   const look = (value: unknown): void => {
-    if (ArrayBuffer.isView(value)) found.push(value.buffer as ArrayBuffer);
+    if (ArrayBuffer.isView(value)) found.add(value.buffer as ArrayBuffer);
     else if (Array.isArray(value)) value.forEach(look);
     else if (value !== null && typeof value === "object") Object.values(value).forEach(look);
   };
   if ("result" in reply) look(reply.result);
-  return found;
+  return [...found];
 }
 
 self.addEventListener("message", async (event: MessageEvent<Question>) => {

@@ -141,7 +141,9 @@ class Reader {
   private build(frame: Frame, result: unknown): TreeNode {
     const only = frame.children.filter((child) => !child.isEmpty);
     const first = only[0];
-    if (first && only.length === 1 && result !== null && first.result === result && frame.children.length === 1) {
+    // What was tried and kept; not an alias of this very node, for a tree may go round in a circle.
+    const isKept = frame.children.length === 1 && first?.result === result && first?.node !== frame.node;
+    if (first && isKept) {
       if (frame.anchors.length === 0) return first.node;
       return Object.assign(frame.node, first.node);
     }
@@ -183,13 +185,18 @@ class Reader {
     return entries;
   }
 
-  /** An entry that is only a dash may not have been told. */
+  /** An entry that is only a dash may not have been told: its place is behind that. */
   private blockEntries(frame: Frame, result: unknown[]): TreeNode[] {
     let at = 0;
+    let end = frame.start;
     return result.map((entry) => {
       const child = frame.children[at];
-      if (!child || (entry === null && !child.isEmpty)) return this.nothingAt(frame.start);
+      if (!child || (entry === null && !child.isEmpty)) {
+        end = this.seek(end) + 1;
+        return this.nothingAt(end);
+      }
       at++;
+      end = child.end;
       return child.node;
     });
   }
