@@ -113,9 +113,11 @@ void weir_knee_find(const struct weir_knee_level *levels, size_t count, struct w
     }
     if (usable > 0)
         knee->low = knee->max_in_flight = levels[usable - 1].in_flight;
-    if (knee->result == WEIR_KNEE_NOT_REACHED && usable < 2)
+    if (knee->result == WEIR_KNEE_NOT_REACHED && usable < 2) {
         knee->result = WEIR_KNEE_UNKNOWN;
-    else if (usable > 1)
+        knee->max_in_flight = 0; /* whether more would have gone well, nobody tried */
+    } else if (usable > 1) {
         knee->growth =
             weir_knee_per_s(&levels[usable - 1]) / weir_knee_per_s(&levels[usable - 2]) - 1;
+    }
 }
