@@ -67,7 +67,7 @@ for (const mission of readMissions()) {
   });
 
   test(`${mission.id}: the documents have what the debrief points to`, () => {
-    const [file, hash] = mission.docs.path.split('#');
+    const [file, hash] = mission.docs.split('#');
     const document = readFileSync(path.join(root, file), 'utf8');
     if (hash === undefined) return;
     const headings = [...document.matchAll(/^#+ (.*)$/gm)].map((match) => anchor(match[1]));

@@ -29,8 +29,8 @@ export interface Mission {
   stars: readonly Star[];
   hint: string;
   debrief: string;
-  /** Where the documentation explains it. */
-  docs: { text: string; path: string };
+  /** Where the documentation explains it: a file, and the anchor of a heading. */
+  docs: string;
   /** Ids of the controls that are open (state/controls.ts). */
   controls: readonly string[];
   /** Changes that earn three stars, as path=value. */

@@ -80,12 +80,14 @@ function Rules({ now }: { now: Standing }): JSX.Element | null {
 }
 
 function Debrief({ mission, next }: { mission: Mission; next: Mission | undefined }): JSX.Element {
+  const [file, heading] = mission.docs.split("#");
   return (
     <div class="m-debrief">
       <h3>What happened</h3>
       <p>{mission.debrief}</p>
       <p class="m-docs">
-        More: {mission.docs.text} (<code>{mission.docs.path}</code>)
+        More in <code>{file}</code>
+        {heading && `, "${heading.replaceAll("-", " ")}"`}
       </p>
       {next ? (
         <button type="button" class="m-next" data-mission-next={next.id} onClick={() => void begin(next.id)}>
