@@ -37,7 +37,7 @@ function ConditionLine({ of }: { of: ConditionState }): JSX.Element {
       <span class="m-figure">
         {of.label} <b>{figure(of.unit, of.now)}</b>
       </span>{" "}
-      <span class="m-bound">{boundText(of)}</span>{" "}
+      <span class="note">{boundText(of)}</span>{" "}
       <span class="m-state">
         <span aria-hidden="true">{of.isMet ? "✓" : "○"}</span> {metText(of)}
       </span>
@@ -47,16 +47,15 @@ function ConditionLine({ of }: { of: ConditionState }): JSX.Element {
 
 function StarBlock({ star, index, earned }: { star: StarState; index: number; earned: number }): JSX.Element {
   const counts = index < earned;
-  const word = counts ? "earned" : !star.isMet ? "not yet" : index === 0 ? "met, not counted" : "met, counts with those before";
+  const word = !star.isMet ? "not yet" : counts && !isHelped.value ? "earned" : counts || index === 0 ? "met, not counted" : "met, counts with those before";
   return (
     <li class={counts ? "m-star m-star-on" : "m-star"}>
       <p>
         <span class="m-stars" aria-hidden="true">
           {counts ? "★" : "☆"}
         </span>
-        <span class="m-star-text">
-          {star.text} <span class="m-word">({word})</span>
-        </span>
+        {" "}
+        {star.text} <span class="note">({word})</span>
       </p>
       <ul>
         {star.conditions.map((each) => (
@@ -85,12 +84,12 @@ function Debrief({ mission, next }: { mission: Mission; next: Mission | undefine
     <div class="m-debrief">
       <h3>What happened</h3>
       <p>{mission.debrief}</p>
-      <p class="m-docs">
+      <p class="note">
         More in <code>{file}</code>
         {heading && `, "${heading.replaceAll("-", " ")}"`}
       </p>
       {next ? (
-        <button type="button" class="m-next" data-mission-next={next.id} onClick={() => void begin(next.id)}>
+        <button type="button" class="main" data-mission-next={next.id} onClick={() => void begin(next.id)}>
           Next mission: {next.title}
         </button>
       ) : (
@@ -102,7 +101,7 @@ function Debrief({ mission, next }: { mission: Mission; next: Mission | undefine
 
 function Solution({ mission }: { mission: Mission }): JSX.Element {
   return (
-    <div class="m-solution">
+    <div>
       <p>These changes earn three stars; the next mission is open now.</p>
       <ul>
         {mission.solution.map((each) => (
@@ -125,20 +124,20 @@ function Played({ mission }: { mission: Mission }): JSX.Element {
   const best = progress.value.stars[mission.id] ?? 0;
   const isWon = (now?.earned ?? 0) > 0 || best > 0;
   return (
-    <section class="m-panel" aria-labelledby="mission-title" data-mission={mission.id} data-stars={now?.earned ?? 0}>
+    <section class="card m-panel" aria-labelledby="mission-title" data-mission={mission.id} data-stars={now?.earned ?? 0}>
       <header>
-        <p class="m-number">
+        <p class="note">
           Mission {index + 1} of {missions.length}
         </p>
         <h2 id="mission-title">{mission.title}</h2>
         <Stars count={best} />
       </header>
       {mission.story.map((line) => (
-        <p class="m-story" key={line}>
+        <p key={line}>
           {line}
         </p>
       ))}
-      <p class="m-reach">
+      <p>
         <strong>To reach:</strong> {mission.reach}
       </p>
       {now && (
@@ -149,8 +148,8 @@ function Played({ mission }: { mission: Mission }): JSX.Element {
         </ol>
       )}
       {now && <Rules now={now} />}
-      <div class="m-actions">
-        <details class="m-hint">
+      <div class="row">
+        <details>
           <summary>Hint</summary>
           <p>{mission.hint}</p>
         </details>
@@ -183,7 +182,7 @@ export function MissionPanel(): JSX.Element {
   }, [mission?.id]);
   return (
     <>
-      <p class="m-hidden" role="status" data-mission-news>
+      <p class="hidden-text" role="status" data-mission-news>
         {news.value}
       </p>
       {mission && <Played key={mission.id} mission={mission} />}
@@ -212,16 +211,16 @@ export function MissionList(): JSX.Element {
                 void begin(mission.id);
               }}
             >
-              <span class="m-choose-title">
+              <span>
                 {index + 1}. {mission.title}
               </span>
-              {isLocked(index) ? <span class="m-locked">locked</span> : <Stars count={progress.value.stars[mission.id] ?? 0} />}
+              {isLocked(index) ? <span class="note">locked</span> : <Stars count={progress.value.stars[mission.id] ?? 0} />}
             </button>
           </li>
         ))}
       </ol>
       {!progress.value.isAllOpen && (
-        <button type="button" class="m-quiet" onClick={openAll}>
+        <button type="button" class="quiet" onClick={openAll}>
           Unlock all (for teachers)
         </button>
       )}
