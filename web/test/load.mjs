@@ -1,9 +1,11 @@
-// TypeScript of the page for tests in Node: load('lab/view/format.ts') is the module, bundled in memory
+// TypeScript of the page for tests in Node: load('lab/view/format.ts') is the module, bundled
 // with everything it imports.
+import './browser.mjs';
 import { build } from 'esbuild';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const web = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -30,6 +32,13 @@ export async function load(file) {
     plugins: [raw],
     logLevel: 'error',
   });
-  const code = Buffer.from(outputFiles[0].contents).toString('base64');
-  return import(`data:text/javascript;base64,${code}`);
+  // From a file, not from an address that is the text itself: every line of a stack would have all of it.
+  const folder = await mkdtemp(path.join(tmpdir(), 'weir-load-'));
+  try {
+    const place = path.join(folder, path.basename(file).replace(/\.tsx?$/, '.mjs'));
+    await writeFile(place, outputFiles[0].contents);
+    return await import(pathToFileURL(place));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
