@@ -97,13 +97,35 @@ fi
 
 echo "weir: installing:$missing" >&2
 log=$(mktemp "${TMPDIR:-/tmp}/weir-bootstrap.XXXXXX")
-trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT TERM
 # No configuration question may stop an unattended run.
-# shellcheck disable=SC2086
-if ! { $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update -qq &&
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
-        --no-install-recommends $missing; } >"$log" 2>&1 </dev/null; then
-    cat "$log" >&2
-    echo "weir: the packages could not be installed (above is what apt-get said)." >&2
+apt() {
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq "$@" >>"$log" 2>&1 </dev/null
+}
+fail() {
+    tail -n 20 "$log" >&2
+    echo "weir: the packages could not be installed (above is the end of what apt-get said; all of it: $log)." >&2
+    case $what$missing in
+    run*' npm'*) echo "weir: without its lab page weir needs neither Node.js nor npm: WEIR_PAGES=false ./run" >&2 ;;
+    esac
     exit 2
-fi
+}
+apt update || fail
+# What apt-get cannot find it has warned of only; it is told by the installation.
+# shellcheck disable=SC2086
+count=$(apt-get -s -qq --no-install-recommends install $missing 2>/dev/null | grep -c '^Inst ') || true
+echo "weir: $count packages with what these need; to look on: tail -f $log" >&2
+# shellcheck disable=SC2086
+apt install -y --no-install-recommends $missing || fail
+rm -f "$log"
+
+case " $commands " in
+*' node '*)
+    # One that is older may stand before Debian's in PATH.
+    if ! node_is_new_enough; then
+        echo "weir: $(command -v node) is Node.js $(node --version 2>&1 | head -n 1); the lab page needs 18 or newer, as in /usr/bin/node:" >&2
+        echo "weir: put that first in PATH; or build without the page: WEIR_PAGES=false ./run" >&2
+        exit 2
+    fi
+    ;;
+esac

@@ -32,6 +32,11 @@ for command in node npm; do
         fail "$command is missing" "sh tools/bootstrap.sh run installs it"
     fi
 done
+major=$(node --version | sed -n 's/^v\([0-9][0-9]*\).*/\1/p')
+if [ "${major:-0}" -lt 18 ]; then
+    echo "$(command -v node) is Node.js $(node --version)" >"$log"
+    fail "it needs Node.js 18 or newer" "sh tools/bootstrap.sh run installs Debian's /usr/bin/node, which must come first in PATH"
+fi
 
 # Two build folders may come here at once; what npm makes is for both.
 [ ! -x /usr/bin/flock ] || { exec 9<package.json && /usr/bin/flock 9; }
