@@ -92,6 +92,7 @@ const char *sweep_errors(const struct weir_sweep_figures *figures, char *out, si
 const char *sweep_knee_text(const struct sweep_result *result, char *out, size_t bytes);
 const char *sweep_verdict_text(const struct sweep_plan *plan, const struct sweep_result *result,
                                char *out, size_t bytes);
+/* For whom limits hold. */
 const char *sweep_caps_text(const struct sweep_result *result);
 
 /* What will be sent and what it may cost, on stderr. */

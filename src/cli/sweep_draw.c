@@ -427,7 +427,7 @@ bool sweep_draw_page(const struct sweep_plan *plan, const struct sweep_result *r
     put_fact(out, "What went wrong", r->failures);
     put_fact(out, "Limits the endpoint told", r->advertised);
     if (r->has_clients)
-        put_fact(out, "Limits hold for", sweep_caps_text(r));
+        put_fact(out, "For whom limits hold", sweep_caps_text(r));
     fputs("</dl></main></html>\n", out);
     return fflush(out) == 0 && !ferror(out);
 }

@@ -244,16 +244,16 @@ const char *sweep_caps_text(const struct sweep_result *r)
 {
     switch (r->verdict.caps) {
     case WEIR_CAPS_ONE_KEY:
-        return "Limits: all clients used one key; several --key-env tell whether limits hold for a "
+        return "all clients used one key; several --key-env tell whether limits hold for a "
                "key or for the account.";
     case WEIR_CAPS_NOT_MET:
-        return "Limits: no limit was met, so whether they hold for a key or the account is open.";
+        return "no limit was met, so whether they hold for a key or the account is open.";
     case WEIR_CAPS_PER_KEY:
-        return "Limits: they hold for a key; what one key did got no other refused.";
+        return "they hold for a key; what one key did got no other refused.";
     case WEIR_CAPS_PER_ACCOUNT:
-        return "Limits: they hold for the account; keys were refused for what others did.";
+        return "they hold for the account; keys were refused for what others did.";
     case WEIR_CAPS_UNCLEAR:
-        return "Limits: met, but whether they hold for a key or the account is not clear.";
+        return "met, but whether they hold for a key or the account is not clear.";
     }
     return "";
 }
@@ -311,8 +311,8 @@ void sweep_show(const struct sweep_plan *plan, const struct sweep_result *r, con
     if (plan->clients_count > 0) {
         show_clients(plan, r);
         if (r->has_clients)
-            printf("\nWhich failure: %s\n%s\n", sweep_verdict_text(plan, r, text, sizeof text),
-                   sweep_caps_text(r));
+            printf("\nWhich failure: %s\nLimits: %s\n",
+                   sweep_verdict_text(plan, r, text, sizeof text), sweep_caps_text(r));
     } else {
         show_levels(r);
         show_knee(r);

@@ -174,22 +174,6 @@ void cli_table_print(struct cli_table *table, bool titles)
     table->no_memory = false;
 }
 
-void cli_progress(const char *what, int64_t count, bool end)
-{
-    static struct timespec last;
-    static bool shown;
-    struct timespec now;
-    char text[CLI_AMOUNT_BYTES];
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t passed_ms = (now.tv_sec - last.tv_sec) * 1000 + (now.tv_nsec - last.tv_nsec) / 1000000;
-    if (!isatty(STDERR_FILENO) || isatty(STDOUT_FILENO) || (!end && passed_ms < 200) ||
-        (end && !shown))
-        return;
-    last = now;
-    shown = !end;
-    fprintf(stderr, "\r%s %s%s", cli_amount(count, text), what, end ? "\n" : "");
-}
-
 static uint64_t clock_ms(void)
 {
     struct timespec now;
@@ -208,6 +192,14 @@ void cli_progress_line(const char *text)
     last_ms = clock_ms();
     is_shown = *text != '\0';
     fprintf(stderr, "\r\033[K%s", text);
+}
+
+void cli_progress(const char *what, int64_t count, bool end)
+{
+    char line[96], amount[CLI_AMOUNT_BYTES];
+    snprintf(line, sizeof line, "%s %s\r", cli_amount(count, amount), what);
+    if (!isatty(STDOUT_FILENO))
+        cli_progress_line(end ? "" : line);
 }
 
 /* ---- enough ---- */

@@ -54,7 +54,9 @@ void cli_table_add_amount(struct cli_table *table, int64_t amount, const char *i
 /* Prints what was added, with titles or without, and empties the table. */
 void cli_table_print(struct cli_table *table, bool titles);
 
-/* A progress line on standard error, only where it is a terminal and standard output is none. */
+/* How much has been written, as a line that passes: where standard error is a terminal and standard
+ * output is none. What reads that may write to the same terminal, so the cursor stands at its
+ * beginning. */
 void cli_progress(const char *what, int64_t count, bool end);
 /* One that the answer takes the place of: on standard error where that is a terminal, every 0.2 s
  * at most; "" takes it away. */
