@@ -262,3 +262,19 @@ pageClaim('with two setups and tables open the page is accessible and no wider t
   await lab.assertFits(page, 'the page');
   await lab.shot(page, 'views-1280-light');
 });
+
+pageClaim('what a dropped recording says stands beside what the model makes of it', async (lab, rig) => {
+  const file = path.join(rig.folder(), 'r.csv');
+  const { out, status, err } = await weir(rig.folder(), ['lab', 'noisy', '--record', file, '--json'], release);
+  assert.equal(status, 0, err);
+  const noisy = JSON.parse(out);
+  const page = await lab.open();
+  assert.equal(await page.locator('.v-recorded, .v-real').count(), 0, 'nothing is recorded of drawn traffic');
+  await lab.changed(page, () => lab.drop(page, 'r.csv', readFileSync(file, 'utf8')));
+  await tile(page, 'refused').locator('.v-recorded').waitFor();
+  const number = async (id) => Number((await tile(page, id).locator('.v-recorded b').textContent()).replaceAll(',', ''));
+  assert.equal(await number('finished'), noisy.all.finished);
+  assert.equal(await number('refused'), noisy.all.refused);
+  const cells = page.locator('.v-legend tfoot tr td');
+  assert.equal(await cells.nth(2).locator('.v-real').textContent(), noisy.all.finished.toLocaleString('en-US'));
+});

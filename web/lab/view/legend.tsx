@@ -48,7 +48,7 @@ export function Legend() {
       <table>
         <caption>
           Figures by tenant. A tenant's button hides its line, or shows it.
-          {allRecorded && " Below in italics: what the recording says really happened."}
+          {allRecorded && " In italics: as recorded."}
         </caption>
         <thead>
           <tr>

@@ -53,83 +53,88 @@ export function niceStep(span: number, most: number, isCount: boolean): number {
 
 /** A chart in a box of the page. */
 export class Plot {
-  private readonly canvas = document.createElement("canvas");
-  private readonly context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
-  private readonly over = document.createElement("div");
-  private readonly marker = document.createElement("div");
-  private readonly cursor = document.createElement("div");
-  private data: PlotData | null = null;
-  private width = 0;
-  private top = 1;
+  readonly #canvas = document.createElement("canvas");
+  readonly #context = this.#canvas.getContext("2d") as CanvasRenderingContext2D;
+  readonly #over = document.createElement("div");
+  readonly #marker = document.createElement("div");
+  readonly #cursor = document.createElement("div");
+  #data: PlotData | null = null;
+  #width = 0;
+  #top = 1;
+
+  readonly #height: number;
+  readonly #events: PlotEvents;
 
   constructor(
     box: HTMLElement,
-    private readonly height: number,
-    private readonly events: PlotEvents,
+    height: number,
+    events: PlotEvents,
   ) {
-    this.over.className = "v-over";
-    this.marker.className = "v-marker";
-    this.cursor.className = "v-cursor";
-    this.cursor.hidden = true;
-    this.over.append(this.cursor, this.marker);
-    box.append(this.canvas, this.over);
-    this.listen();
+    this.#height = height;
+    this.#events = events;
+    this.#over.className = "v-over";
+    this.#marker.className = "v-marker";
+    this.#cursor.className = "v-cursor";
+    this.#cursor.hidden = true;
+    this.#over.append(this.#cursor, this.#marker);
+    box.append(this.#canvas, this.#over);
+    this.#listen();
   }
 
   /** Draws a run's lines, that wide. */
   show(data: PlotData, look: PlotLook, width: number): void {
     const ratio = Math.min(devicePixelRatio || 1, 2);
-    const pixels = [Math.round(width * ratio), Math.round(this.height * ratio)] as const;
-    if (this.canvas.width !== pixels[0] || this.canvas.height !== pixels[1])
-      [this.canvas.width, this.canvas.height] = pixels;
-    this.data = data;
-    this.width = width;
-    this.top = this.highest(data);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.clearRect(0, 0, width, this.height);
-    this.context.font = `${FONT_PX}px ${look.font}`;
-    this.drawQuiet(look);
-    this.drawAxes(look);
-    for (const line of data.lines) this.drawLine(line, look);
-    this.drawGoals(look);
+    const pixels = [Math.round(width * ratio), Math.round(this.#height * ratio)] as const;
+    if (this.#canvas.width !== pixels[0] || this.#canvas.height !== pixels[1])
+      [this.#canvas.width, this.#canvas.height] = pixels;
+    this.#data = data;
+    this.#width = width;
+    this.#top = this.#highest(data);
+    this.#context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.#context.clearRect(0, 0, width, this.#height);
+    this.#context.font = `${FONT_PX}px ${look.font}`;
+    this.#drawQuiet(look);
+    this.#drawAxes(look);
+    for (const line of data.lines) this.#drawLine(line, look);
+    this.#drawGoals(look);
   }
 
   /** Moves the line of the moment. */
   mark(time: number): void {
-    this.move(this.marker, time);
+    this.#move(this.#marker, time);
   }
 
   /** Moves the line of the pointer; NaN: there is none. */
   hover(time: number): void {
-    this.cursor.hidden = Number.isNaN(time);
-    if (!this.cursor.hidden) this.move(this.cursor, time);
+    this.#cursor.hidden = Number.isNaN(time);
+    if (!this.#cursor.hidden) this.#move(this.#cursor, time);
   }
 
-  private move(line: HTMLElement, time: number): void {
-    line.style.transform = `translateX(${(this.x(time) - MARGIN.left).toFixed(1)}px)`;
+  #move(line: HTMLElement, time: number): void {
+    line.style.transform = `translateX(${(this.#x(time) - MARGIN.left).toFixed(1)}px)`;
   }
 
-  private get end(): number {
-    return this.data ? Math.max(this.data.bins * this.data.bin, this.data.bin) : 1;
+  get #end(): number {
+    return this.#data ? Math.max(this.#data.bins * this.#data.bin, this.#data.bin) : 1;
   }
 
-  private get plotWidth(): number {
-    return Math.max(1, this.width - MARGIN.left - MARGIN.right);
+  get #plotWidth(): number {
+    return Math.max(1, this.#width - MARGIN.left - MARGIN.right);
   }
 
-  private get plotHeight(): number {
-    return this.height - MARGIN.top - MARGIN.bottom;
+  get #plotHeight(): number {
+    return this.#height - MARGIN.top - MARGIN.bottom;
   }
 
-  private x(time: number): number {
-    return MARGIN.left + (Math.min(time, this.end) / this.end) * this.plotWidth;
+  #x(time: number): number {
+    return MARGIN.left + (Math.min(time, this.#end) / this.#end) * this.#plotWidth;
   }
 
-  private y(value: number): number {
-    return MARGIN.top + (1 - value / this.top) * this.plotHeight;
+  #y(value: number): number {
+    return MARGIN.top + (1 - value / this.#top) * this.#plotHeight;
   }
 
-  private highest(data: PlotData): number {
+  #highest(data: PlotData): number {
     let most = 0;
     for (const { values } of data.lines)
       for (let i = 0; i < values.length; i++) if ((values[i] as number) > most) most = values[i] as number;
@@ -137,38 +142,38 @@ export class Plot {
     return most > 0 ? most * 1.06 : 1;
   }
 
-  private drawQuiet(look: PlotLook): void {
-    const from = this.data?.quietFrom ?? Infinity;
-    if (from >= this.end) return;
-    const { context } = this;
+  #drawQuiet(look: PlotLook): void {
+    const from = this.#data?.quietFrom ?? Infinity;
+    if (from >= this.#end) return;
+    const context = this.#context;
     context.globalAlpha = 0.35;
     context.fillStyle = look.colours.line;
-    context.fillRect(this.x(from), MARGIN.top, this.width - MARGIN.right - this.x(from), this.plotHeight);
+    context.fillRect(this.#x(from), MARGIN.top, this.#width - MARGIN.right - this.#x(from), this.#plotHeight);
     context.globalAlpha = 1;
   }
 
-  private drawAxes(look: PlotLook): void {
-    const { context } = this;
-    const bottom = MARGIN.top + this.plotHeight;
-    const stepY = niceStep(this.top, this.plotHeight / 26, (this.data?.isCount ?? false) && this.top > 3);
+  #drawAxes(look: PlotLook): void {
+    const context = this.#context;
+    const bottom = MARGIN.top + this.#plotHeight;
+    const stepY = niceStep(this.#top, this.#plotHeight / 26, (this.#data?.isCount ?? false) && this.#top > 3);
     context.fillStyle = look.colours.line;
-    for (let at = 0; at <= this.top; at += stepY)
-      context.fillRect(MARGIN.left, Math.round(this.y(at)), this.plotWidth, 1);
+    for (let at = 0; at <= this.#top; at += stepY)
+      context.fillRect(MARGIN.left, Math.round(this.#y(at)), this.#plotWidth, 1);
     context.fillStyle = look.colours["ink-2"];
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (let at = 0; at <= this.top; at += stepY) context.fillText(short(at), MARGIN.left - 6, this.y(at));
+    for (let at = 0; at <= this.#top; at += stepY) context.fillText(short(at), MARGIN.left - 6, this.#y(at));
     context.textAlign = "center";
     context.textBaseline = "top";
-    const stepX = niceStep(this.end, this.plotWidth / 56, false);
-    for (let at = 0; at <= this.end; at += stepX) {
+    const stepX = niceStep(this.#end, this.#plotWidth / 56, false);
+    for (let at = 0; at <= this.#end; at += stepX) {
       const half = context.measureText(short(at)).width / 2;
-      context.fillText(short(at), Math.min(this.x(at), this.width - half), bottom + 6);
+      context.fillText(short(at), Math.min(this.#x(at), this.#width - half), bottom + 6);
     }
   }
 
-  private drawLine({ tenant, values, isDashed }: Line, look: PlotLook): void {
-    const { context } = this;
+  #drawLine({ tenant, values, isDashed }: Line, look: PlotLook): void {
+    const context = this.#context;
     const isTenants = tenant >= 0;
     const isOut = isTenants && tenant === look.pointed;
     context.strokeStyle = isTenants
@@ -179,16 +184,16 @@ export class Plot {
     context.setLineDash(isDashed ? [3, 3] : tenant >= TENANT_COLOURS ? [7, 3] : []);
     context.lineJoin = "round";
     context.beginPath();
-    this.trace(values);
+    this.#trace(values);
     context.stroke();
     context.setLineDash([]);
     context.globalAlpha = 1;
   }
 
   /** The line through the middles of the bins; where several share a pixel, from the lowest to the highest. */
-  private trace(values: ArrayLike<number>): void {
-    const bin = this.data?.bin ?? 1;
-    const each = Math.max(1, Math.floor(values.length / this.plotWidth));
+  #trace(values: ArrayLike<number>): void {
+    const bin = this.#data?.bin ?? 1;
+    const each = Math.max(1, Math.floor(values.length / this.#plotWidth));
     for (let from = 0; from < values.length; from += each) {
       const until = Math.min(from + each, values.length);
       let low = Infinity;
@@ -199,59 +204,59 @@ export class Plot {
         if (value > high) high = value;
       }
       if (high < low) continue;
-      const x = this.x(((from + until) / 2) * bin);
-      if (low < high) this.context.lineTo(x, this.y(low));
-      this.context.lineTo(x, this.y(high));
+      const x = this.#x(((from + until) / 2) * bin);
+      if (low < high) this.#context.lineTo(x, this.#y(low));
+      this.#context.lineTo(x, this.#y(high));
     }
   }
 
-  private drawGoals(look: PlotLook): void {
-    const { context } = this;
+  #drawGoals(look: PlotLook): void {
+    const context = this.#context;
     context.strokeStyle = context.fillStyle = look.colours.bad;
     context.lineWidth = 1.2;
     context.textAlign = "right";
     context.textBaseline = "bottom";
     context.setLineDash([6, 4]);
-    for (const { at, text } of this.data?.goals ?? []) {
-      const y = this.y(at);
+    for (const { at, text } of this.#data?.goals ?? []) {
+      const y = this.#y(at);
       context.beginPath();
       context.moveTo(MARGIN.left, y);
-      context.lineTo(this.width - MARGIN.right, y);
+      context.lineTo(this.#width - MARGIN.right, y);
       context.stroke();
-      context.fillText(text, this.width - MARGIN.right - 4, y - 2);
+      context.fillText(text, this.#width - MARGIN.right - 4, y - 2);
     }
     context.setLineDash([]);
   }
 
   /** The tenant whose line is nearest to a point of the chart, -1: none is near. */
-  private nearest(time: number, y: number): number {
+  #nearest(time: number, y: number): number {
     let nearest = -1;
     let distance = REACH;
-    const i = Math.floor(time / (this.data?.bin ?? 1));
-    for (const { tenant, values } of this.data?.lines ?? []) {
-      const away = Math.abs(this.y(values[i] ?? NaN) - y);
+    const i = Math.floor(time / (this.#data?.bin ?? 1));
+    for (const { tenant, values } of this.#data?.lines ?? []) {
+      const away = Math.abs(this.#y(values[i] ?? NaN) - y);
       if (tenant >= 0 && away < distance) [nearest, distance] = [tenant, away];
     }
     return nearest;
   }
 
-  private listen(): void {
-    const { over } = this;
+  #listen(): void {
+    const over = this.#over;
     const timeAt = (event: PointerEvent) => {
-      const part = (event.clientX - over.getBoundingClientRect().left) / this.plotWidth;
-      return Math.min(1, Math.max(0, part)) * this.end;
+      const part = (event.clientX - over.getBoundingClientRect().left) / this.#plotWidth;
+      return Math.min(1, Math.max(0, part)) * this.#end;
     };
     over.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       over.setPointerCapture(event.pointerId);
-      this.events.choose(timeAt(event));
+      this.#events.choose(timeAt(event));
     });
     over.addEventListener("pointermove", (event) => {
       const time = timeAt(event);
-      if (over.hasPointerCapture(event.pointerId)) this.events.choose(time);
+      if (over.hasPointerCapture(event.pointerId)) this.#events.choose(time);
       const y = event.clientY - over.getBoundingClientRect().top + MARGIN.top;
-      this.events.point(this.nearest(time, y), time);
+      this.#events.point(this.#nearest(time, y), time);
     });
-    over.addEventListener("pointerleave", () => this.events.point(-1, NaN));
+    over.addEventListener("pointerleave", () => this.#events.point(-1, NaN));
   }
 }

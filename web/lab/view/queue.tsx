@@ -61,8 +61,9 @@ function followRuns(): () => void {
     const of = run.value;
     newest = of;
     if (!of?.result.requests) return;
-    if (origin !== of.of.origin && !isPlaying.peek()) moment.value = telling(of);
-    origin = of.of.origin;
+    const from = of.of.origin + (of.of.trace?.name ?? "");
+    if (origin !== from && !isPlaying.peek()) moment.value = telling(of);
+    origin = from;
     const steps = buildTimeline(of.result.requests, of.result.tenants.length);
     void inSlices(steps, () => newest !== of).then((timeline) => {
       if (!timeline || newest !== of) return;

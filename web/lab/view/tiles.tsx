@@ -44,7 +44,7 @@ function Tile({ of, now, before }: { of: Figure; now: LabRun; before: LabRun | n
       <div>
         {recorded !== null && (
           <p class="v-recorded">
-            really <b>{figure(of.unit, recorded)}</b> {of.unitName}
+            recorded <b>{figure(of.unit, recorded)}</b> {of.unitName}
           </p>
         )}
         <p class="v-note">{note}</p>
@@ -71,12 +71,6 @@ export function Tiles() {
       {!before && <p class="v-lead">{now ? "Change something, and each figure says what that did to it." : "Nothing has run yet."}</p>}
       {isOtherTraffic && (
         <p class="v-lead">The last change also changed what is sent, so not all of the difference is the gateway's.</p>
-      )}
-      {now?.result.allRecorded && (
-        <p class="v-lead">
-          “Really” is what the recording says. The model has no network, cache or engine of its own kind, so compare setups with each
-          other, and look at “really” for how far to trust them.
-        </p>
       )}
       <ul>{now && seen.map((of) => <Tile key={of.id} of={of} now={now} before={before ?? null} />)}</ul>
     </section>
