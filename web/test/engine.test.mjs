@@ -38,7 +38,7 @@ test('values set over a scenario change it as they change it in the program', as
     compare(run(engine, setup, sets, 3), await native(setup.name, sets, 3), `${setup.name} with ${flags(sets).join(' ')}`);
 });
 
-test('the configuration it prints is that of the program, runs to the same hash, and passes weir check', async () => {
+test('the configuration it prints is that of the program, and runs to the same hash', async () => {
   const engine = new LocalEngine(compiled);
   for (const { setup, sets } of [...scenarios.map((one) => ({ setup: one, sets: [] })), ...changes]) {
     const printed = engine.yaml(setup, sets);
