@@ -163,6 +163,7 @@ pageClaim('tiles say what a change made better or worse, and that nothing change
   assert.equal(await tile(page, 'wait').getAttribute('data-verdict'), 'better');
   assert.match(plain(await tile(page, 'wait').locator('.v-change').textContent()), /▼ −3\.46 s, better/);
   assert.match(await tile(page, 'wait').locator('.v-value').textContent(), /kept/);
+  await lab.shot(page, 'lab-light', { fullPage: false }); // the picture in README.md
 });
 
 pageClaim('the figures of the tiles and of the table are those of weir lab', async (lab, rig) => {
