@@ -16,7 +16,7 @@ struct lab_scenario_text {
 extern const struct lab_scenario_text lab_scenarios[];
 extern const size_t lab_scenarios_count;
 
-enum { LAB_SETS_MAX = 64 };
+enum { LAB_SETS_MAX = 1000 }; /* as the lab page */
 
 /* Start from {0}. */
 struct lab_sets {

@@ -170,3 +170,12 @@ for (const name of page.presetNames)
       assert.deepEqual((await page.readLink(link.hash, page.textOf)).setup, page.current.value);
     }
   });
+
+test('with a trace the controls are of whom it has, and drawn traffic has none', async () => {
+  const trace = { name: 'arena27.csv', text: readFileSync(here('../../tests/data/traces/arena27.csv'), 'utf8') };
+  await settled(page.load({ origin: 'preset:default', text: { name: 'default', text: await page.presetText('default') }, sets: [], seed: 1, trace }));
+  const ids = allControls().map((each) => each.id);
+  for (const id of ['batch-rate', 'burst', 'agent', 'goal', 'weight:app-1']) assert.ok(!ids.includes(id), id);
+  assert.ok(ids.includes('weight:c02'));
+  assert.match(page.commandOf(page.current.value), /^weir lab --trace arena27\.csv$/);
+});

@@ -71,6 +71,12 @@ function shared(values: readonly string[]): { value: string; isMixed: boolean } 
   return { value: isMixed ? "" : first, isMixed };
 }
 
+/** Whose settings count: all who are named, or with a trace those whom it has, as far as a path can name them. */
+export function tenantsOf(setup: Setup): readonly string[] {
+  const isTrace = setup.tenants.some((tenant) => tenant.arrivals === "trace");
+  return isTrace ? setup.tenants.map((tenant) => tenant.name).filter((name) => /^[A-Za-z0-9][\w.-]*$/.test(name)) : setup.tenantNames;
+}
+
 interface Given {
   id: string;
   group: Group;
@@ -157,7 +163,7 @@ const kinds: Choice[] = [
 ];
 
 function limitControls(held: Held): Control[] {
-  const limits = held.setup.tenantNames.map((tenant) => limitOf(held, tenant));
+  const limits = tenantsOf(held.setup).map((tenant) => limitOf(held, tenant));
   const kind = shared(limits.map((limit) => limit.kind));
   const limited = limits.filter((limit) => limit.kind === "requests" || limit.kind === "tokens");
   const limitedKind = shared(limited.map((limit) => limit.kind)).value;
@@ -348,8 +354,7 @@ function orderControls(held: Held): Control[] {
 function trafficControls(held: Held): Control[] {
   const { setup } = held;
   const found: Control[] = [];
-  const isTrace = (name: string): boolean => setup.tenants.some((tenant) => tenant.name === name && tenant.arrivals === "trace");
-  const drawn = setup.tenantNames.filter((name) => held.has(`${trafficOf(name)}.sends`) && !isTrace(name));
+  const drawn = tenantsOf(setup).filter((name) => held.has(`${trafficOf(name)}.sends`) && !setup.tenants.some((tenant) => tenant.arrivals === "trace"));
   const job = ["batch", "job", "night"].find((name) => drawn.includes(name) && held.read(`${trafficOf(name)}.rate`) !== "");
   if (job !== undefined && held.read(`${trafficOf(job)}.sends`) !== "false")
     found.push(rateControl(held, job, "batch-rate", "traffic", job === "batch" ? "Batch rate" : `Rate of ${job}`));
@@ -593,7 +598,7 @@ function backendControls(held: Held): Control[] {
 /* ---- budgets ---- */
 
 function budgetControls(held: Held): Control[] {
-  const { scopes, tenantNames, upstreams } = held.setup;
+  const { scopes, upstreams } = held.setup;
   const found: Control[] = [];
   const isOurs = scopes.length === 1 && scopes[0]?.name === "all";
   if ((scopes.length === 0 || isOurs) && !held.readFile(`scopes.all.granted`))
@@ -607,7 +612,7 @@ function budgetControls(held: Held): Control[] {
         sets: (value) => [
           { path: "scopes", value: value === "true" ? "[{name: all, granted: 2M}]" : "" },
           ...(value === "true" ? [] : [{ path: "scopes.all", value: "" }]),
-          ...tenantNames.map((tenant) => ({ path: `tenants.${tenant}.scope`, value: value === "true" ? "all" : "" })),
+          ...tenantsOf(held.setup).map((tenant) => ({ path: `tenants.${tenant}.scope`, value: value === "true" ? "all" : "" })),
         ],
       }),
     );
@@ -683,7 +688,7 @@ const clientSet = (tenant: string, value: string): SetValue => ({
 const clientChoices = (values: readonly string[]): Choice[] => (values.includes("other") ? [...clients, { value: "other", label: "as the file says" }] : clients);
 
 function clientControls(held: Held): Control[] {
-  const senders = held.setup.tenantNames.filter((tenant) => held.has(`${trafficOf(tenant)}.sends`));
+  const senders = tenantsOf(held.setup).filter((tenant) => held.has(`${trafficOf(tenant)}.sends`));
   if (senders.length === 0) return [];
   const now = senders.map((tenant) => clientOf(held, tenant));
   const goals = senders.filter((tenant) => !["", "0"].includes(held.read(`${trafficOf(tenant)}.goal`)));
@@ -749,7 +754,7 @@ export function tenantControls(held: Held, tenant: string): Control[] {
     ...tenantLimits(held, tenant),
   ];
   if (!held.has(`${traffic}.sends`)) return found;
-  if (held.setup.tenantNames.length > 1)
+  if (tenantsOf(held.setup).length > 1)
     found.push(
       toggle({
         ...given,
@@ -776,7 +781,7 @@ export function controlsOf(held: Held): Control[] {
 }
 
 export function allControls(held: Held): Control[] {
-  return [...controlsOf(held), ...held.setup.tenantNames.flatMap((tenant) => tenantControls(held, tenant))];
+  return [...controlsOf(held), ...tenantsOf(held.setup).flatMap((tenant) => tenantControls(held, tenant))];
 }
 
 export const groups: readonly { id: Group; title: string; isOpen: boolean }[] = [

@@ -1,6 +1,6 @@
 // The controls of what is shown, with their values.
 import { computed } from "@preact/signals";
-import { controlsOf, tenantControls, type Control, type Held } from "./controls";
+import { controlsOf, tenantControls, tenantsOf, type Control, type Held } from "./controls";
 import { base, values } from "./setup";
 import { run } from "./store";
 
@@ -23,7 +23,7 @@ export const controls = computed<readonly Control[]>(() => (held.value ? control
 /** Rows of the table of tenants; each tenant's controls by the part of their ids before the colon. */
 export const tenantRows = computed(() => {
   const now = held.value;
-  return (now?.setup.tenantNames ?? []).map((name) => ({
+  return (now ? tenantsOf(now.setup) : []).map((name) => ({
     name,
     cells: new Map((now ? tenantControls(now, name) : []).map((control) => [control.id.slice(0, control.id.indexOf(":")), control])),
   }));

@@ -14,7 +14,8 @@ import type { LabSetup } from "./store";
 export const heldMax = 16 * 1024;
 /** Of a text that comes out of a link, so that a small link cannot fill the memory. */
 const textMax = 4 * 1024 * 1024;
-const setsMax = 256;
+/** As the engine and weir lab have it. */
+const setsMax = 1000;
 
 export interface Link {
   setup: LabSetup;
