@@ -177,5 +177,9 @@ test('with a trace the controls are of whom it has, and drawn traffic has none',
   const ids = allControls().map((each) => each.id);
   for (const id of ['batch-rate', 'burst', 'agent', 'goal', 'weight:app-1']) assert.ok(!ids.includes(id), id);
   assert.ok(ids.includes('weight:c02'));
-  assert.match(page.commandOf(page.current.value), /^weir lab --trace arena27\.csv$/);
+  await set('limit-kind', 'tokens');
+  assert.ok(page.run.value.setup.tenants.every((tenant) => page.values.value[`tenants.${tenant.name}.limits.tokens`] !== ''));
+  await set('weight:c02', '3');
+  assert.equal(page.run.value.setup.tenants.find((tenant) => tenant.name === 'c02').weight, 3);
+  assert.match(page.commandOf(page.current.value), /^weir lab --trace arena27\.csv --set /);
 });
