@@ -117,7 +117,7 @@ function Picture() {
       const now = scene.peek();
       const palette = colours.peek();
       if (!now || !palette || width.peek() < 60) return;
-      const g = arrange(now.of.setup, shown.peek().filter((t) => t < now.timeline.tenants.length), width.peek());
+      const g = arrange(now.of.setup, shown.peek().filter((t) => t < now.timeline.tenants.length), width.peek(), now.permitsMax);
       const ratio = Math.min(devicePixelRatio || 1, 2);
       const pixels = [Math.round(g.width * ratio), Math.round(g.height * ratio)] as const;
       if (element.width !== pixels[0] || element.height !== pixels[1]) {

@@ -77,7 +77,7 @@ export function byLane(setup: Setup, shown: readonly number[]): { lane: number; 
   return [...groups, { lane: -1, tenants: rest }].filter((group) => group.tenants.length > 0);
 }
 
-export function arrange(setup: Setup, shown: readonly number[], width: number): Geometry {
+export function arrange(setup: Setup, shown: readonly number[], width: number, permits: number): Geometry {
   const isWide = width >= 620;
   const rowHeight = isWide ? 32 : 46;
   const top = isWide ? 26 : 20;
@@ -100,7 +100,8 @@ export function arrange(setup: Setup, shown: readonly number[], width: number): 
   if (others) y += 24;
   const bottom = Math.max(y, top + 96);
   if (!isWide) {
-    const slots = { x: 0, y: bottom + 34, width, height: 96 };
+    const rowsOfSlots = Math.ceil(permits / Math.floor(width / SLOT_MAX));
+    const slots = { x: 0, y: y + 34, width, height: Math.min(96, rowsOfSlots * SLOT_MAX) };
     return {
       width, height: slots.y + slots.height, isWide, rows, headings, othersY, chuteX: 8, queueX: 20,
       gateX: width - 34, slots, leaveX: -1, columns: [], top, bottom,
