@@ -197,10 +197,11 @@ void weir_pages_answer(const struct weir_pages *pages, const struct weir_page_re
         /* Relative, so that it is right behind a proxy's prefix, too. */
         answer_text(answer, 302, "location: lab/\r\n", WEIR_SLICE("The lab page is at /lab/.\n"));
     } else if (pages->count == 0) {
-        answer_text(answer, 404, "",
-                    WEIR_SLICE("This weir was built without the lab page. ./run builds it with the "
-                               "page; so does:\n\n"
-                               "  meson setup build -Dpages=true && ninja -C build\n"));
+        answer_text(
+            answer, 404, "",
+            WEIR_SLICE("This weir was built without the lab page. In its source folder ./run "
+                       "builds it with the page and serves; so does, without serving:\n\n"
+                       "  sh tools/bootstrap.sh run && sh tools/build.sh build -Dpages=true\n"));
     } else if (!(page = page_find(pages, (struct weir_slice){request->path.at + root.bytes,
                                                              request->path.bytes - root.bytes}))) {
         answer_text(answer, 404, "",
