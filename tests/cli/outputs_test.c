@@ -113,6 +113,7 @@ static void against__clients__are_compared_with_their_verdict(void **state)
     struct weir_mock_config config = plain();
     config.latency_ns = 10 * WEIR_NS_PER_MS;
     config.in_flight_max = 6;
+    config.fault = "retry-after-ms=20"; /* what it refuses may come again soon: sweeps obey that */
     struct mock_child mock = serve(&config);
     json_t *then = run_json(SWEEP "--clients a=8,b=1,gone=1 --json 2>/dev/null | tee $D/c.json", 0);
     const json_t *client = json_array_get(json_object_get(then, "clients"), 0);
@@ -121,6 +122,7 @@ static void against__clients__are_compared_with_their_verdict(void **state)
     CHECK(number(json_object_get(json_object_get(client, "together"), "not_ok"), "429") > 0);
     mock_child_stop(&mock);
     config.in_flight_max = 0;
+    config.fault = NULL;
     mock = serve(&config);
     json_t *now = run_json(
         SWEEP "--clients b=1,a=4 --json --against $D/c.json --html $D/c.html --svg $D/c.svg "
