@@ -1,6 +1,7 @@
 // The controls of what is shown, with their values.
 import { computed } from "@preact/signals";
-import { controlsOf, tenantControls, tenantsOf, type Control, type Held } from "./controls";
+import { tenantsOf, type Control, type Held } from "./control";
+import { controlsOf, tenantControls } from "./controls";
 import { base, values } from "./setup";
 import { run } from "./store";
 

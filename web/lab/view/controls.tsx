@@ -3,7 +3,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 import type { Problem } from "../engine/types";
-import { groups, type Control, type Group, type Scale } from "../state/controls";
+import type { Control, Group, Scale } from "../state/control";
+import { groups } from "../state/controls";
 import { controls, findControl } from "../state/held";
 import { isSameValue } from "../state/units";
 import { change, controlsOfMission, endSlide, isFresh, newSeed, refusal, setSeed } from "../state/setup";
