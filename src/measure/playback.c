@@ -118,7 +118,8 @@ static bool playback_begin(struct weir_playback *r, size_t index)
     const struct weir_load_ask ask = {.body = flight->body,
                                       .body_bytes = body_bytes,
                                       .key_index = item->key,
-                                      .intended_ns = weir_add_sat_u64(r->start_ns, item->arrival_ns),
+                                      .intended_ns =
+                                          weir_add_sat_u64(r->start_ns, item->arrival_ns),
                                       .user = flight};
     if (!weir_load_begin(r->load, &ask)) {
         free(flight);
