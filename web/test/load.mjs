@@ -9,10 +9,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const web = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 
-// `import text from "./file.yaml?raw"`, as Vite has it.
+// `import text from "./file.yaml?raw"` as Vite has it, and "./file?worker", for which a test has its own: globalThis.TestWorker.
 const raw = {
   name: 'raw',
   setup(build) {
+    build.onResolve({ filter: /\?worker$/ }, (found) => ({ path: found.path, namespace: 'worker' }));
+    build.onLoad({ filter: /.*/, namespace: 'worker' }, () => ({ contents: 'export default globalThis.TestWorker;' }));
     build.onResolve({ filter: /\?raw$/ }, (found) => ({ path: path.resolve(found.resolveDir, found.path.slice(0, -4)), namespace: 'raw' }));
     build.onLoad({ filter: /.*/, namespace: 'raw' }, async (found) => ({ contents: await readFile(found.path, 'utf8'), loader: 'text' }));
   },

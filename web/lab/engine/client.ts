@@ -1,12 +1,12 @@
 // The engine as the page has it: a worker that runs one request at a time. Of requests to run that come
-// meanwhile only the newest is run. A run that takes long while a newer one waits is ended with its
+// meanwhile only the newest is run. What takes long while something newer waits is ended with its
 // worker, and so is a worker that went wrong: the next one starts from nothing, which takes milliseconds.
 import type { YamlReply } from "./engine";
 import type { Engine, Problem, Reply, RunRequest, SetValue, SetupText, TraceText } from "./types";
 import type { Answer, Question } from "./worker";
 import LabWorker from "./worker?worker";
 
-/** A run may take so long while a newer one waits. */
+/** A question may take so long while a newer one waits. In ms. */
 const patience = 1000;
 
 interface Waiting<T> {
@@ -36,7 +36,6 @@ class WorkerEngine implements Engine {
       this.newest?.resolve(null);
       this.newest = { request, resolve };
       this.next();
-      this.watch();
     });
   }
 
@@ -61,9 +60,12 @@ class WorkerEngine implements Engine {
     return worker;
   }
 
-  /** Asks the next question, if none is being answered. */
+  /** Asks the next question, or sees to it that the one being answered is not waited for too long. */
   private next(): void {
-    if (this.asked) return;
+    if (this.asked) {
+      this.watch();
+      return;
+    }
     const id = ++this.ids;
     const text = this.texts.shift();
     let question: Question;
@@ -82,6 +84,7 @@ class WorkerEngine implements Engine {
     }
     this.worker ??= this.start();
     this.worker.postMessage(question);
+    this.watch();
   }
 
   private answer(answer: Answer): void {
@@ -107,14 +110,20 @@ class WorkerEngine implements Engine {
     this.next();
   }
 
-  /** Ends a run that takes long while a newer one waits. */
+  /** Ends what takes long while something newer waits. A run is not ended for a text: it may well be long, and
+   *  its result is wanted. */
   private watch(): void {
     clearTimeout(this.timer);
     const asked = this.asked;
-    if (!asked || !this.newest || asked.kind !== "run") return;
+    const isAwaited = (): boolean => this.newest !== null || (asked?.kind === "yaml" && this.texts.length > 0);
+    if (!asked || !isAwaited()) return;
     const left = patience - (performance.now() - asked.began);
     this.timer = setTimeout(() => {
-      if (this.asked !== asked || !this.newest) return;
+      if (this.asked !== asked || !isAwaited()) return;
+      if (asked.kind === "yaml") {
+        this.stop("reading the setup took too long");
+        return;
+      }
       this.drop();
       this.asked = null;
       asked.resolve(null);
