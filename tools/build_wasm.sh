@@ -56,7 +56,8 @@ done
 wait
 [ "$(ls "$scratch"/*.o | wc -l)" = "$number" ] || exit 1 # the compiler has said why
 cd "$OLDPWD"
-wasm-ld-14 --no-entry --gc-sections "${WEIR_WASM_STRIP:---strip-all}" --stack-first -z stack-size=1048576 \
+# Not more than 2 GiB: an address above that is a negative number to the page, and a tab would not outlive it.
+wasm-ld-14 --max-memory=2147483648 --no-entry --gc-sections "${WEIR_WASM_STRIP:---strip-all}" --stack-first -z stack-size=1048576 \
     --compress-relocations -O2 -mllvm -inline-threshold=-100 -mllvm -disable-lsr -mllvm -enable-merge-functions --fatal-warnings "$scratch"/*.o -L$libc -lc "$builtins" -o "$out"
 if [ -n "$depfile" ]; then
     echo "$out: $(ls "$root"/src/core/*.[ch] "$root"/src/lab/*.[ch] "$root"/src/trace/*.[ch] "$root"/src/measure/*.[ch] \

@@ -175,3 +175,30 @@ test('a setup that is too large for a page says so, and the engine goes on', () 
   assert.match(reply.problems[0].text, /MiB of memory.*lower limits\.waiters/);
   assert.ok(run(engine, scenario('default')).ok);
 });
+
+test('all in one line takes no longer than line by line', () => {
+  const engine = new LocalEngine(compiled);
+  for (const entry of ['a,', '&a a,', '? a : b,']) {
+    const began = performance.now();
+    assert.ok(!run(engine, { name: 'x', text: `${up}x: [${entry.repeat(60_000)}]\n` }).ok);
+    const took = performance.now() - began;
+    assert.ok(took < 5_000, `${entry} took ${took} ms: of a column that is counted from the line's start it is a minute`);
+  }
+});
+
+test('a configuration larger than a page can take apart is refused before it is', () => {
+  const engine = new LocalEngine(compiled);
+  const reply = run(engine, { name: 'x.yaml', text: up + '- {name: a}\n'.repeat(500_000) });
+  assert.match(reply.problems[0].text, /^is larger than 4 MiB/);
+  assert.equal(reply.problems[0].where, 'x.yaml');
+});
+
+test('the module\'s memory ends where its addresses would be negative numbers, and that is no defect', () => {
+  const engine = new LocalEngine(compiled);
+  const { exports } = engine.module;
+  for (let bits = 30; bits > 20; bits--) assert.ok(exports.module_alloc(2 ** bits - 16) > 0, `${bits}`);
+  const reply = run(engine, { name: 'x', text: up + Array.from({ length: 50_000 }, (_, i) => `k${i}: 1\n`).join('') });
+  assert.ok(!reply.ok);
+  assert.match(reply.problems[0].text, /needs more memory than a page has/);
+  assert.ok(run(engine, scenario('default')).ok, 'and it goes on');
+});

@@ -107,3 +107,13 @@ test('a trace that cannot be read says where and why, as the program does', asyn
     assert.ok(run(engine, scenario('default')).ok, 'and the engine goes on');
   }
 });
+
+test('a letter of two units where one portion of the file ends and the next begins stays whole', () => {
+  const engine = new LocalEngine(compiled);
+  const row = '0.5,🙂🙂🙂🙂,100,10\n';
+  for (let shift = 0; shift < row.length; shift++) {
+    const text = `arrival_s,tenant,prompt_tokens,output_tokens\n0.5,${'a'.repeat(shift + 1)},1,1\n${row.repeat(66_000 / row.length)}`;
+    const reply = run(engine, scenario('default'), [], 1, { trace: { name: 't', text } });
+    assert.deepEqual(reply.setup.tenants.map((tenant) => tenant.name).sort(), ['a'.repeat(shift + 1), '🙂🙂🙂🙂'], `${shift}`);
+  }
+});

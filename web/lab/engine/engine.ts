@@ -26,6 +26,9 @@ import { packTree, readYaml } from "./yaml";
 export type YamlReply = { ok: true; text: string } | { ok: false; problems: Problem[] };
 
 const setsMax = 1000;
+/** Of a configuration's text. Taken apart here it needs some two hundred times as much memory: what the program
+ *  takes, 64 MiB, would end the tab. */
+const textMax = 4 * 1024 * 1024;
 const nsPerSecond = 1e9;
 
 /** The module's description of a setup. */
@@ -148,7 +151,9 @@ export class LocalEngine {
       const panic = this.module.panic();
       this.module = new LabModule(this.compiled);
       this.trace = null;
-      const text = `the model stopped at a defect of its own (${panic || fault.message}); it was started anew. Please report this setup`;
+      const text = panic.startsWith("out of memory")
+        ? "the setup, or what is sent to it, needs more memory than a page has; `weir lab` takes the same setup"
+        : `the model stopped at a defect of its own (${panic || fault.message}); it was started anew. Please report this setup`;
       return { ok: false, problems: [{ where: "engine", line: 0, column: 0, text, isWarning: false }] };
     }
   }
@@ -160,6 +165,8 @@ export class LocalEngine {
   private push(setup: SetupText, sets: readonly SetValue[]): Problem[] | null {
     if (sets.length > setsMax)
       return [{ where: setup.name, line: 0, column: 0, text: `more than ${setsMax} values are set over it`, isWarning: false }];
+    if (setup.text.length > textMax)
+      return [{ where: setup.name, line: 0, column: 0, text: "is larger than 4 MiB, which is more than a page takes of a configuration; `weir lab` takes 64 MiB", isWarning: false }];
     if (!this.lastTree || this.lastText !== setup.text) {
       this.lastTree = this.pack(setup.text);
       this.lastText = setup.text;

@@ -157,8 +157,10 @@ export class LabModule {
     const portion = 1 << 16;
     const room = this.exports.module_alloc(3 * portion);
     let isRead = true;
-    for (let at = 0; at < text.length && isRead; at += portion) {
-      const bytes = encoder.encode(text.slice(at, at + portion));
+    for (let at = 0, end = 0; at < text.length && isRead; at = end) {
+      end = at + portion;
+      if (text.charCodeAt(end - 1) >> 10 === 0xd800 >> 10) end--; // not between the halves of a pair
+      const bytes = encoder.encode(text.slice(at, end));
       new Uint8Array(this.exports.memory.buffer).set(bytes, room);
       isRead = this.exports.module_trace_push(room, bytes.length) !== 0;
     }

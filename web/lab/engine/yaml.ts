@@ -58,6 +58,8 @@ const emptyNode = (): TreeNode => ({ kind: "word", isPlain: true, text: "", line
 class Reader {
   private text = "";
   private lines: number[] = [0];
+  /** The place that was asked for last: the next one is near it, also where all stands in one line. */
+  private near = { line: 0, position: 0, column: 1 };
   private readonly frames: Frame[] = [];
   private anchors = new Map<string, TreeNode>();
   readonly documents: (TreeNode | null)[] = [];
@@ -67,6 +69,7 @@ class Reader {
     if (input === this.text) return;
     this.text = input;
     this.lines = [0];
+    this.near = { line: 0, position: 0, column: 1 };
     for (let i = 0; i < input.length; i++) {
       const letter = input.charCodeAt(i);
       if (letter === 10 || (letter === 13 && input.charCodeAt(i + 1) !== 10)) this.lines.push(i + 1);
@@ -81,11 +84,13 @@ class Reader {
       if ((this.lines[middle] ?? 0) <= position) low = middle;
       else high = middle;
     }
-    let column = 1;
-    for (let i = this.lines[low] ?? 0; i < position; i++) {
-      const letter = this.text.charCodeAt(i);
-      if (letter < 0xdc00 || letter > 0xdfff) column++; // the second half of a pair is no letter
-    }
+    /* The second half of a pair is no letter. */
+    const letters = (at: number): number => (this.text.charCodeAt(at) >> 10 === 0xdc00 >> 10 ? 0 : 1);
+    if (this.near.line !== low) this.near = { line: low, position: this.lines[low] ?? 0, column: 1 };
+    const { near } = this;
+    while (near.position < position) near.column += letters(near.position++);
+    while (near.position > position) near.column -= letters(--near.position);
+    const { column } = near;
     return { line: low + 1, column };
   }
 
