@@ -76,6 +76,9 @@ test('a configuration without traffic is offered some, for each of its tenants',
   const block = await offerTraffic(setup('upstreams: []'));
   assert.ok(block.setup.text.text.startsWith('upstreams: []\n\n# Added by the lab page'));
   assert.match(block.added, /- \{name: search, rate: 1\/s/);
+  const began = performance.now();
+  await offerTraffic(setup(`upstreams: []\n${'\n'.repeat(200_000)}ledger: memory\n`));
+  assert.ok(performance.now() - began < 2_000, 'the page does not stand still for a file of empty lines');
   const flow = await offerTraffic(setup('{"upstreams": []}'));
   assert.equal(flow.setup.text.text, '{"upstreams": []}', 'nothing can be appended to that: it is a set');
   assert.match(flow.setup.sets[0].value, /^\{time: 120s, tenants: \[\{name: search,.*\}\]\}$/);

@@ -80,6 +80,15 @@ test('a damaged link says what is wrong', async () => {
   assert.equal((await readLink('#', textOf)).setup.text.name, 'default');
 });
 
+test('a text of its own is no preset and no mission, whatever the link calls it', async () => {
+  const { hash } = await linkOf(ownFile('upstreams: [{name: a, url: "http://h:1"}]\n'), null);
+  for (const name of ['noisy', 'preset:noisy', 'mission:noisy']) {
+    const { setup } = await readLink(hash.replace(/^#[^&]*/, `#${name}`), textOf);
+    assert.equal(setup.origin, 'file:noisy');
+    assert.equal(commandOf(setup), 'weir lab noisy.yaml');
+  }
+});
+
 test('a small link does not unpack to more than the page holds', async () => {
   const bytes = new Blob([new Uint8Array(64 << 20)]).stream().pipeThrough(new CompressionStream('deflate-raw'));
   const packed = Buffer.from(await new Response(bytes).arrayBuffer()).toString('base64url');

@@ -5,7 +5,7 @@ import { readAll } from "./bytes";
 import { yamlOf } from "./setup";
 import type { LabSetup } from "./store";
 
-/** Of a file, and of what a gzip file unpacks to: what `weir lab` itself takes of a configuration. */
+/** Of a file, and of what a gzip file unpacks to. Of a configuration the engine takes less. */
 export const fileMax = 64 * 1024 * 1024;
 
 export type Dropped = { kind: "config"; text: SetupText } | { kind: "trace"; trace: TraceText } | { kind: "none"; problem: Problem };
@@ -84,7 +84,7 @@ export async function offerTraffic(setup: LabSetup): Promise<Offer | readonly Pr
   const added = `# Added by the lab page: who sends what. Change it to what is yours.\ntraffic:\n  time: 120s\n  tenants:\n${rows.join("\n")}\n`;
   const isBlock = !/^\s*[{[]/.test(setup.text.text) && !/^\.\.\.\s*$/m.test(setup.text.text);
   if (isBlock) {
-    const text = `${setup.text.text.replace(/\n*$/, "\n\n")}${added}`;
+    const text = `${setup.text.text.trimEnd()}\n\n${added}`;
     return { setup: { ...setup, text: { ...setup.text, text } }, added, tenants };
   }
   const value = `{time: 120s, tenants: [${rows.map((row) => row.trim().slice(2)).join(", ")}]}`;

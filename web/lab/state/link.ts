@@ -124,7 +124,8 @@ async function readSetup(hash: string, textOf: (origin: string) => Promise<strin
   const own = text ?? (await textOf(origin));
   if (own === undefined) throw new LinkError(`The link names "${name.slice(0, 60)}", which this page does not have.`);
   const setup: LabSetup = {
-    origin,
+    /* Another text is not the preset or mission that it calls itself: neither its command nor its stars. */
+    origin: text !== undefined && /^(preset|mission):/.test(origin) ? origin.replace(/^[a-z]+/, "file") : origin,
     text: { name: origin.replace(/^[a-z]+:/, ""), text: own },
     sets,
     seed,

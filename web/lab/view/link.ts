@@ -35,7 +35,8 @@ async function openLink(): Promise<void> {
     const link = await readLink(location.hash, textOf);
     awaitBeside(link.beside);
     await load(link.setup);
-    if (!run.value) await loadPresetKeeping();
+    /* Not when something else was chosen while it was read. */
+    if (!current.value) await loadPresetKeeping();
   } catch (reason) {
     if (!current.value) await loadPreset("default");
     complain(reason instanceof LinkError ? reason.message : `The link cannot be read: ${String(reason)}`);
