@@ -5,7 +5,8 @@
  * others. */
 #define LAB_PAIRS (WEIR_LAB_TENANTS_MAX * 8)
 
-/* Hands out the host's block in pieces that start cache lines. With mem NULL it only measures. */
+/* Hands out the host's block in pieces that start cache lines. With mem NULL it only measures: SIZE_MAX
+ * is more than there is, which a scenario may ask for where addresses have 32 bits. */
 struct lab_carve {
     unsigned char *mem;
     size_t used;
@@ -13,8 +14,9 @@ struct lab_carve {
 
 static void *carve(struct lab_carve *c, size_t bytes)
 {
-    size_t at = c->used;
-    c->used += (bytes + 63) & ~(size_t)63;
+    size_t at = c->used, end;
+    bool fits = !__builtin_add_overflow(at, bytes, &end) && end <= SIZE_MAX - 63;
+    c->used = fits ? (end + 63) & ~(size_t)63 : SIZE_MAX;
     return c->mem ? c->mem + at : NULL;
 }
 

@@ -176,6 +176,17 @@ test('a setup that is too large for a page says so, and the engine goes on', () 
   assert.ok(run(engine, scenario('default')).ok);
 });
 
+test('a setup that needs more than 4 GiB is too large, not small again', () => {
+  const engine = new LocalEngine(compiled);
+  for (const count of [4, 8, 12, 16]) {
+    const upstreams = Array.from({ length: count }, (_, i) => `- {name: u${i}, url: "http://h${i}", pool: p${i}, models: [m${i}], max_in_flight: 65536}\n`);
+    const text = `upstreams:\n${upstreams.join('')}limits: {waiters: 1000000, waiters_per_tenant: 1000000}\nbackend: {replicas: 256, sequences: 65536}\ntraffic: {time: 2s, tenants: [{name: a, rate: 2/s}]}\n`;
+    const { problems } = run(engine, { name: 'x', text });
+    const mebibytes = Number(/needs (\d+) MiB of memory/.exec(problems[0].text)?.[1]);
+    assert.ok(mebibytes >= (count === 4 ? 2800 : 4095), `${count}: ${problems[0].text}`);
+  }
+});
+
 test('all in one line takes no longer than line by line', () => {
   const engine = new LocalEngine(compiled);
   for (const entry of ['a,', '&a a,', '? a : b,']) {
