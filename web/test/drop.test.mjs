@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { load } from './load.mjs';
 
-const { connect, fileMax, hasTraffic, kindOf, offerTraffic, presetNames, presetText, readDropped, tenantsIn } = await load('test/state.ts');
+const { connect, fetchServed, fileMax, hasTraffic, kindOf, offerTraffic, presetNames, presetText, readDropped, tenantsIn } = await load('test/state.ts');
 
 const data = (name) => readFileSync(new URL(`../../tests/data/${name}`, import.meta.url));
 const file = (bytes, name) => new File([bytes], name);
@@ -84,4 +84,12 @@ test('a configuration without traffic is offered some, for each of its tenants',
   assert.match(flow.setup.sets[0].value, /^\{time: 120s, tenants: \[\{name: search,.*\}\]\}$/);
   connect({ yaml: async () => ({ ok: false, problems: [{ text: 'wrong' }] }) });
   assert.equal((await offerTraffic(setup('upstreams: []')))[0].text, 'wrong');
+});
+
+test('a token that no header can hold is told so, and not taken for a gateway that is away', async () => {
+  for (const token of ['', '   ', 'two words', 'schlüssel', 'a\nb']) {
+    const answer = await fetchServed(token);
+    assert.equal(answer.ok, false);
+    assert.match(answer.why, /no token: it is one word, in the file admin\.token/, JSON.stringify(token));
+  }
 });

@@ -95,6 +95,8 @@ export type Served = { ok: true; text: SetupText } | { ok: false; why: string };
 
 /** The configuration of the gateway that serves this page. The token goes nowhere else and is not kept. */
 export async function fetchServed(token: string): Promise<Served> {
+  /* What no header can hold would be told as a network's fault. */
+  if (!/^[\x21-\x7e]+$/.test(token.trim())) return { ok: false, why: "That is no token: it is one word, in the file admin.token of the gateway's state directory." };
   let answer: Response;
   try {
     answer = await fetch("../v1/config", { headers: { authorization: `Bearer ${token.trim()}` }, cache: "no-store" });

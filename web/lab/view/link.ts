@@ -12,6 +12,8 @@ export const lost = signal<readonly string[]>([]);
 const waitMs = 400;
 let written = "";
 let timer = 0;
+/** How many addresses were opened: of several in a row only the last counts. */
+let opened = 0;
 
 const complain = (text: string): void => {
   problems.value = [{ where: "link", line: 0, column: 0, text, isWarning: false }];
@@ -30,14 +32,17 @@ export async function writeLink(setup: LabSetup, other?: LabSetup): Promise<stri
 }
 
 async function openLink(): Promise<void> {
+  const mine = ++opened;
   try {
     if (location.hash.includes("mission:")) await loadMissions();
     const link = await readLink(location.hash, textOf);
+    if (mine !== opened) return;
     awaitBeside(link.beside);
     await load(link.setup);
     /* Not when something else was chosen while it was read. */
     if (!current.value) await loadPresetKeeping();
   } catch (reason) {
+    if (mine !== opened) return;
     if (!current.value) await loadPreset("default");
     complain(reason instanceof LinkError ? reason.message : `The link cannot be read: ${String(reason)}`);
   }

@@ -266,7 +266,7 @@ export function Shell() {
       <Bar />
       <Announcer />
       <div class="layout">
-        <nav class={isOpen.value ? "side open" : "side"} aria-label="Controls">
+        <section class={isOpen.value ? "side open" : "side"} aria-label="Controls">
           <button type="button" class="side-toggle" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
             {isOpen.value ? "Hide the controls" : "Change the setup"}
           </button>
@@ -276,7 +276,7 @@ export function Shell() {
             <Controls />
             <OwnFiles />
           </div>
-        </nav>
+        </section>
         <main id="results" tabIndex={-1}>
           <Headline />
           <Problems />
