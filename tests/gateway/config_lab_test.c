@@ -299,8 +299,7 @@ static void config_lab__a_path_to_a_sender__makes_a_tenant(void **state)
                                                    {"tenants.not a name.weight", "3"},
                                                    {"tenants.of-trade.weight", "3"}};
     static const char *const said[] = {
-        "the tenant's name must be a name (letters, digits, '.', '_', '-'; at most 63), not 'not a "
-        "name'",
+        "the tenant's name must be a name (letters, digits, '.', '_', '-'; at most 63), not 'not",
         "there is no 'of-trade' under tenants", "there is no lane 'nowhere'"};
     from.sets = wrong;
     from.sets_count = WEIR_COUNT(wrong);

@@ -23,7 +23,7 @@ claim() {
 # A PATH of its own, in which only what a bare machine has is found.
 bin=$scratch/bin
 mkdir "$bin"
-for tool in sh sed tr mktemp rm cat env grep; do
+for tool in sh sed tr mktemp rm cat env grep tail; do
     ln -s "$(command -v "$tool")" "$bin/$tool"
 done
 stand_in() { # name, script
@@ -119,7 +119,12 @@ mv "$bin/node" "$bin/node-away"
 build_page
 [ $? = 1 ] && told "no command 'node'" 'node is missing' 'bootstrap.sh run'
 claim page__no_node__is_said_with_what_installs_it $?
-works "$bin/node"
+
+stand_in node 'echo v16.20.0'
+build_page
+[ $? = 1 ] && told 'is Node.js v16.20.0' 'it needs Node.js 18 or newer' 'bootstrap.sh run'
+claim page__an_old_node__is_named_with_what_to_do $?
+stand_in node 'echo v18.20.4'
 
 fails "$bin/npm"
 build_page
