@@ -166,6 +166,42 @@ pageClaim('tiles say what a change made better or worse, and that nothing change
   await lab.shot(page, 'lab-light', { fullPage: false }); // the picture in README.md
 });
 
+// What the page is for, in one walk: the same limit in requests and in tokens, and then an order instead of a limit.
+pageClaim('a limit in requests lets the agent hurt the apps and says so; one in tokens does not; an order keeps the goal at full throughput', async (lab) => {
+  const row = async (page, name) =>
+    (await page.locator('.v-legend tr', { hasText: name }).locator('td, th').allTextContents()).map((text) => plain(text.trim()));
+  const value = async (page, id) => plain(await tile(page, id).locator('.v-value').textContent());
+  const throughput = async (page) => Number((await value(page, 'tokens')).replaceAll(/[^0-9]/g, ''));
+  const page = await lab.open({ link: '#default&scheduler=fifo' });
+  const unlimited = await throughput(page);
+
+  await lab.set(page, 'limit-kind', 'requests');
+  await lab.set(page, 'limit-rate:text', '4/s');
+  await lab.set(page, 'agent', false);
+  assert.match(await value(page, 'wait'), /kept/, 'without the agent the apps have their goal');
+  await lab.set(page, 'agent', true);
+  assert.match(await value(page, 'wait'), /missed/);
+  assert.equal(await tile(page, 'wait').getAttribute('data-verdict'), 'worse');
+  assert.equal(await tile(page, 'in-goal').getAttribute('data-verdict'), 'worse');
+  assert.equal((await row(page, 'agent'))[4], '0', 'and the limit refuses none of its requests');
+
+  await lab.set(page, 'limit-kind', 'tokens');
+  await lab.set(page, 'limit-rate:text', '9k/s');
+  assert.match(await value(page, 'wait'), /^0.ms.*kept/);
+  assert.match(await value(page, 'in-goal'), /^100/);
+  assert.ok(Number((await row(page, 'agent'))[4]) > 100, 'whom it refuses is the agent');
+  assert.deepEqual(await Promise.all(['app-1', 'app-2', 'app-3', 'app-4'].map(async (name) => (await row(page, name))[4])), ['0', '0', '0', '0']);
+  const limited = await throughput(page);
+  assert.ok(limited < 0.7 * unlimited, `${limited} of ${unlimited} tokens/s`);
+
+  await lab.set(page, 'limit-kind', 'none');
+  for (const order of ['vtc', 'drr-cost']) {
+    await choose(lab, page, order);
+    assert.match(await value(page, 'wait'), /kept/, order);
+    assert.ok((await throughput(page)) > 0.99 * unlimited, order);
+  }
+});
+
 pageClaim('the figures of the tiles and of the table are those of weir lab', async (lab, rig) => {
   const page = await lab.open();
   const { out } = await weir(rig.folder(), ['lab', 'default', '--seed', '1'], release);
