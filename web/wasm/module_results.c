@@ -238,25 +238,25 @@ static void say_list(struct say *say, const char *key, const char *const *names,
     say_close(say, "]");
 }
 
+static void say_figure_keys(struct say *say, const char *key, const struct lab_figure_row *rows,
+                            size_t count)
+{
+    say_key(say, key);
+    say_open(say, "[");
+    for (size_t i = 0; i < count; i++) {
+        say_key(say, NULL);
+        say_string(say, rows[i].key);
+    }
+    say_close(say, "]");
+}
+
 void module_say_columns(struct say *say)
 {
     say_list(say, "requests", request_names, WEIR_COUNT(request_names));
     say_list(say, "tenantSeries", tenant_names, WEIR_COUNT(tenant_names));
     say_list(say, "upstreamSeries", upstream_names, WEIR_COUNT(upstream_names));
-    say_key(say, "figures");
-    say_open(say, "[");
-    for (size_t i = 0; i < LAB_FIGURES; i++) {
-        say_key(say, NULL);
-        say_string(say, lab_figure_rows[i].key);
-    }
-    say_close(say, "]");
-    say_key(say, "wholes");
-    say_open(say, "[");
-    for (size_t i = 0; i < LAB_WHOLES; i++) {
-        say_key(say, NULL);
-        say_string(say, lab_whole_rows[i].key);
-    }
-    say_close(say, "]");
+    say_figure_keys(say, "figures", lab_figure_rows, LAB_FIGURES);
+    say_figure_keys(say, "wholes", lab_whole_rows, LAB_WHOLES);
     say_key(say, "reasons");
     say_open(say, "[\"\"");
     for (int reason = 1; reason < WEIR_REFUSAL_COUNT; reason++) {
