@@ -10,16 +10,6 @@
 #include "support/check.h"
 #include "support/mock_child.h"
 
-/* The mock, with its URL as $U. */
-static struct mock_child serve(const struct weir_mock_config *config)
-{
-    char url[64];
-    struct mock_child mock = mock_child_start(config);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", mock.port);
-    CHECK(setenv("U", url, 1) == 0);
-    return mock;
-}
-
 static struct weir_mock_config plain(void)
 {
     struct weir_mock_config config = weir_mock_config_default();
@@ -58,7 +48,7 @@ static void against__levels__are_compared_in_json_and_text(void **state)
 {
     (void)state;
     struct weir_mock_config config = plain();
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     json_t *then = run_json(SWEEP "--levels 1,2,4 --json 2>/dev/null | tee $D/then.json", 0);
     json_t *now = run_json(
         SWEEP "--levels 2,4,6 --json --against $D/then.json 2>/dev/null | tee $D/now.json", 0);
@@ -114,7 +104,7 @@ static void against__clients__are_compared_with_their_verdict(void **state)
     config.latency_ns = 10 * WEIR_NS_PER_MS;
     config.in_flight_max = 6;
     config.fault = "retry-after-ms=20"; /* what it refuses may come again soon: sweeps obey that */
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     json_t *then = run_json(SWEEP "--clients a=8,b=1,gone=1 --json 2>/dev/null | tee $D/c.json", 0);
     const json_t *client = json_array_get(json_object_get(then, "clients"), 0);
     CHECK_INT(json_array_size(json_object_get(then, "clients")), 3);
@@ -123,7 +113,7 @@ static void against__clients__are_compared_with_their_verdict(void **state)
     mock_child_stop(&mock);
     config.in_flight_max = 0;
     config.fault = NULL;
-    mock = serve(&config);
+    mock = mock_child_serve(&config);
     json_t *now = run_json(
         SWEEP "--clients b=1,a=4 --json --against $D/c.json --html $D/c.html --svg $D/c.svg "
               "2>/dev/null | tee $D/c2.json",
@@ -169,7 +159,7 @@ static void forms__of_a_sweep__hold_what_was_measured_and_nothing_else(void **st
 {
     (void)state;
     struct weir_mock_config config = plain();
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     static const struct run_row rows[] = {
         {SWEEP "--levels 1,8 --csv $D/f.csv --html $D/f.html --svg $D/f.svg --note plain "
                "2>$D/err >/dev/null; head -1 $D/f.csv",
@@ -194,7 +184,7 @@ static void hints__of_centuries__are_never(void **state)
     (void)state;
     struct weir_mock_config config = plain();
     config.fault = "status=429;retry-after=9999999999";
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     CHECK_INT(run("$W replay $T/traces/arena27.csv $U --model m --limit 3 --speed 1000 2>$D/err"),
               1);
     CHECK_MSG(strstr(run_out, "never") && !strstr(run_out, "999999"), "%s", run_out);
@@ -207,7 +197,7 @@ static void hints__of_centuries__are_never(void **state)
     json_decref(all);
     mock_child_stop(&mock);
     config.fault_every = 3;
-    mock = serve(&config);
+    mock = mock_child_serve(&config);
     CHECK_INT(run(SWEEP "--levels 2 --errors 100 --warm-up 0 2>&1"), 0);
     CHECK_MSG(strstr(run_out, "said not to come again") && !strstr(run_out, "e+"), "%s", run_out);
     all =
@@ -225,7 +215,7 @@ static void files__that_weir_did_not_write__are_left_alone(void **state)
 {
     (void)state;
     struct weir_mock_config config = plain();
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     static const struct run_row rows[] = {
         {"cp $T/traces/arena27.csv $D/t.csv; echo precious >$D/p; for flag in --csv --svg --html; "
          "do " SWEEP "--levels 2 $flag $D/p 2>&1; test $? = 2 || exit 9; done",

@@ -10,16 +10,6 @@
 #include "support/check.h"
 #include "support/mock_child.h"
 
-/* The mock, with its URL as $U. */
-static struct mock_child serve(const struct weir_mock_config *config)
-{
-    char url[64];
-    struct mock_child mock = mock_child_start(config);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", mock.port);
-    CHECK(setenv("U", url, 1) == 0);
-    return mock;
-}
-
 static struct weir_mock_config plain(void)
 {
     struct weir_mock_config config = weir_mock_config_default();
@@ -96,7 +86,7 @@ static void endpoint__that_misbehaves__ends_with_a_message_and_a_status(void **s
     for (size_t i = 0; i < WEIR_COUNT(rows); i++) {
         struct weir_mock_config config = plain();
         config.fault = rows[i].fault;
-        struct mock_child mock = serve(&config);
+        struct mock_child mock = mock_child_serve(&config);
         int status = run("$W sweep $U --model m --levels 1,2 --timeout 200ms 2>&1");
         CHECK_MSG(status == 3, "%s: status %d: %.300s", rows[i].fault, status, run_out);
         CHECK_MSG(strstr(run_out, rows[i].said) && strstr(run_out, "nothing was measured"),
@@ -106,7 +96,7 @@ static void endpoint__that_misbehaves__ends_with_a_message_and_a_status(void **s
     struct weir_mock_config endless = plain(); /* each event in time, and there are too many */
     endless.plain_gap_ns = 20 * WEIR_NS_PER_MS;
     endless.output_tok = 9999;
-    struct mock_child mock = serve(&endless);
+    struct mock_child mock = mock_child_serve(&endless);
     CHECK_INT(run("$W sweep $U --model m --levels 1 --output 9999 --timeout 200ms 2>&1"), 3);
     CHECK_MSG(strstr(run_out, "total timeout x1: "), "%.400s", run_out);
     mock_child_stop(&mock);
@@ -127,7 +117,7 @@ static void endpoint__fails_later__keeps_the_levels_before(void **state)
     struct weir_mock_config config = plain();
     config.latency_ns = 5 * WEIR_NS_PER_MS;
     config.in_flight_max = 3;
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     json_t *all = run_json("$W sweep $U --model m --levels 1,2,8,16 --json 2>$D/err", 0);
     CHECK_INT(json_array_size(json_object_get(all, "levels")), 3); /* 16 was not tried */
     const json_t *knee = json_object_get(all, "knee"),
@@ -149,7 +139,7 @@ static void endpoint__fails_later__keeps_the_levels_before(void **state)
     config.in_flight_max = 0;
     config.fault = "status=500";
     config.fault_every = 4;
-    mock = serve(&config);
+    mock = mock_child_serve(&config);
     CHECK_INT(run("$W sweep $U --model m --levels 1,2 2>&1"), 3);
     CHECK_MSG(strstr(run_out, "level 1 (1 of 2)"), "%.400s", run_out);
     mock_child_stop(&mock);
@@ -176,7 +166,7 @@ static void ctrl_c__in_the_middle__leaves_what_was_measured(void **state)
     (void)state;
     struct weir_mock_config config = plain();
     config.latency_ns = 5 * WEIR_NS_PER_MS;
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     CHECK_INT(run("cat >$D/wait.py <<'E'\n"
                   "import json, os, time, urllib.request as u\n"
                   "stats = os.environ['U'] + '/mock/stats'\n"
@@ -205,7 +195,7 @@ static void forms__json_csv_svg_html__agree_and_carry_the_facts(void **state)
     struct weir_mock_config config = plain();
     config.latency_ns = 3 * WEIR_NS_PER_MS;
     config.key = "sk-right-0123456789";
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     CHECK(setenv("GOOD", config.key, 1) == 0);
     json_t *all =
         run_json("$W sweep $U --model m --api messages --key-env GOOD --levels 1,3 --json "
@@ -250,7 +240,7 @@ static void payload__from_a_file__is_sent_as_it_is(void **state)
 {
     (void)state;
     struct weir_mock_config config = plain();
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     static const struct run_row rows[] = {
         {"printf '{\"model\": \"mine\", \"stream\":true,\"max_tokens\":7,\"messages\":[{\"role\":"
          "\"user\",\"content\":\"hi\"}]}' > $D/p.json; $W sweep $U --payload $D/p.json --levels 1 "
@@ -288,7 +278,7 @@ static void clients__unequal__the_failure_is_named_in_every_form(void **state)
     config.sequences = 2;
     config.step_ns = 2 * WEIR_NS_PER_MS;
     config.step_sequence_ns = 0;
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     /* 25 for 2 places, of which b has a 25th: far beyond both lines, however busy this machine is. */
     CHECK_STR(
         failure(
@@ -315,7 +305,7 @@ static void clients__before_a_gateway__are_treated_fairly(void **state)
     config.sequences = 2;
     config.step_ns = 3 * WEIR_NS_PER_MS;
     config.step_sequence_ns = 0;
-    struct mock_child mock = serve(&config);
+    struct mock_child mock = mock_child_serve(&config);
     CHECK_INT(run("printf 'listen: 127.0.0.1:0\\nadmin: 127.0.0.1:0\\nupstreams: [{name: m, url: "
                   "\"%s\", max_in_flight: 2}]\\n' $U >$D/g.yaml; $W key new heavy 2>$D/e >$D/k1 && "
                   "$W key new light 2>$D/e >$D/k2"),

@@ -41,6 +41,15 @@ struct mock_child mock_child_start(const struct weir_mock_config *config)
     return child;
 }
 
+struct mock_child mock_child_serve(const struct weir_mock_config *config)
+{
+    char url[64];
+    struct mock_child child = mock_child_start(config);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u", child.port);
+    CHECK(setenv("U", url, 1) == 0);
+    return child;
+}
+
 void mock_child_stop(struct mock_child *child)
 {
     int status = 0;
