@@ -78,74 +78,97 @@ static double since(const struct weir_trace_entry *e, uint64_t ns, bool is_there
     return is_there ? seconds(e->arrival_ns + ns) : NAN;
 }
 
-static double of_request(const struct weir_trace_entry *e, size_t which);
-static double of_tenant_bin(const struct weir_lab_tenant_bin *bin, size_t which);
-static double of_upstream_bin(const struct weir_lab_upstream_bin *bin, size_t which);
-
-static const char *const request_names[] = {"tenant",  "arrival", "dispatch", "first", "end",
-                                            "outcome", "reason",  "prompt",   "output"};
+enum {
+    REQUEST_TENANT,
+    REQUEST_ARRIVAL,
+    REQUEST_DISPATCH,
+    REQUEST_FIRST,
+    REQUEST_END,
+    REQUEST_OUTCOME,
+    REQUEST_REASON,
+    REQUEST_PROMPT,
+    REQUEST_OUTPUT
+};
+static const char *const request_names[] = {
+    [REQUEST_TENANT] = "tenant", [REQUEST_ARRIVAL] = "arrival", [REQUEST_DISPATCH] = "dispatch",
+    [REQUEST_FIRST] = "first",   [REQUEST_END] = "end",         [REQUEST_OUTCOME] = "outcome",
+    [REQUEST_REASON] = "reason", [REQUEST_PROMPT] = "prompt",   [REQUEST_OUTPUT] = "output"};
 
 static double of_request(const struct weir_trace_entry *e, size_t which)
 {
     switch (which) {
-    case 0:
+    case REQUEST_TENANT:
         return e->tenant;
-    case 1:
+    case REQUEST_ARRIVAL:
         return seconds(e->arrival_ns);
-    case 2:
+    case REQUEST_DISPATCH:
         return since(e, e->queue_wait_ns, e->is_dispatched);
-    case 3:
+    case REQUEST_FIRST:
         return since(e, e->first_byte_ns, e->first_byte_ns > 0);
-    case 4:
+    case REQUEST_END:
         return since(e, e->latency_ns, true);
-    case 5:
+    case REQUEST_OUTCOME:
         return (double)e->outcome;
-    case 6:
+    case REQUEST_REASON:
         return (double)e->refusal;
-    case 7:
+    case REQUEST_PROMPT:
         return e->prompt_tok;
-    default:
+    default: /* REQUEST_OUTPUT */
         return e->output_tok;
     }
 }
 
-static const char *const tenant_names[] = {"offered", "finished", "refused", "failed",
-                                           "waiting", "inFlight", "waitMax", "tokens"};
+enum {
+    TENANT_OFFERED,
+    TENANT_FINISHED,
+    TENANT_REFUSED,
+    TENANT_FAILED,
+    TENANT_WAITING,
+    TENANT_IN_FLIGHT,
+    TENANT_WAIT_MAX,
+    TENANT_TOKENS
+};
+static const char *const tenant_names[] = {
+    [TENANT_OFFERED] = "offered",  [TENANT_FINISHED] = "finished", [TENANT_REFUSED] = "refused",
+    [TENANT_FAILED] = "failed",    [TENANT_WAITING] = "waiting",   [TENANT_IN_FLIGHT] = "inFlight",
+    [TENANT_WAIT_MAX] = "waitMax", [TENANT_TOKENS] = "tokens"};
 
 static double of_tenant_bin(const struct weir_lab_tenant_bin *bin, size_t which)
 {
     double bin_ns = (double)module.results->bin_ns;
     switch (which) {
-    case 0:
+    case TENANT_OFFERED:
         return bin->offered;
-    case 1:
+    case TENANT_FINISHED:
         return bin->finished;
-    case 2:
+    case TENANT_REFUSED:
         return bin->refused;
-    case 3:
+    case TENANT_FAILED:
         return bin->failed;
-    case 4:
+    case TENANT_WAITING:
         return (double)bin->waiting_ns / bin_ns;
-    case 5:
+    case TENANT_IN_FLIGHT:
         return (double)bin->in_flight_ns / bin_ns;
-    case 6:
+    case TENANT_WAIT_MAX:
         return seconds(bin->wait_max_ns);
-    default:
+    default: /* TENANT_TOKENS */
         return (double)(bin->prompt_tok + bin->output_tok) / seconds(module.results->bin_ns);
     }
 }
 
-static const char *const upstream_names[] = {"inFlight", "permits", "open"};
+enum { UPSTREAM_IN_FLIGHT, UPSTREAM_PERMITS, UPSTREAM_OPEN };
+static const char *const upstream_names[] = {
+    [UPSTREAM_IN_FLIGHT] = "inFlight", [UPSTREAM_PERMITS] = "permits", [UPSTREAM_OPEN] = "open"};
 
 static double of_upstream_bin(const struct weir_lab_upstream_bin *bin, size_t which)
 {
     double bin_ns = (double)module.results->bin_ns;
     switch (which) {
-    case 0:
+    case UPSTREAM_IN_FLIGHT:
         return (double)bin->in_flight_ns / bin_ns;
-    case 1:
+    case UPSTREAM_PERMITS:
         return (double)bin->permits_ns / bin_ns;
-    default:
+    default: /* UPSTREAM_OPEN */
         return (double)bin->open_ns / bin_ns;
     }
 }
@@ -197,7 +220,7 @@ const double *module_tenant_series(uint32_t tenant, uint32_t which)
     double *to = make_column(r->bin_count + 1);
     for (uint32_t i = 0; i < r->bin_count; i++)
         to[i] = of_tenant_bin(&r->tenants[tenant].bins[i], which);
-    if (strcmp(tenant_names[which], "waitMax") == 0)
+    if (which == TENANT_WAIT_MAX)
         clear_idle_waits(tenant, to);
     return to;
 }
